@@ -14,14 +14,14 @@
 #define ADAM_STEP                                                                                            \
   "next_max_exp_avg_sq = maximum(max_exp_avg_sq, next_exp_avg_sq);"                                          \
   "square = next_max_exp_avg_sq if amsgrad else next_exp_avg_sq;"                                            \
-  "step = lr / bias1 * next_exp_avg / (sqrt(square) / sqrt(bias2) + epsilon);"
+  "move = lr / bias1 * next_exp_avg / (sqrt(square) / sqrt(bias2) + epsilon)"
 
 OPTIMIZER(adam, "Adam with an L2 penalty (Kingma and Ba, ICLR 2015)",
           OPTIONS(LR("0.001"), L2_DECAY("0"), BETAS("0.9", "0.999"), EPSILON("1e-8"), AMSGRAD), ADAM_STATES,
-          .formula = PENALIZED MEAN("g") MEAN_SQUARE("g") ADAM_STEP "next_param = param - step");
+          .formula = PENALIZED MEAN("g") MEAN_SQUARE("g") ADAM_STEP);
 OPTIMIZER(adamw, "Adam with decoupled weight decay (Loshchilov and Hutter, ICLR 2019)",
           OPTIONS(LR("0.001"), DECOUPLED_DECAY("0.01"), BETAS("0.9", "0.999"), EPSILON("1e-8"), AMSGRAD),
-          ADAM_STATES, .formula = DECAYED MEAN("grad") MEAN_SQUARE("grad") ADAM_STEP "next_param = p - step");
+          ADAM_STATES, .formula = DECAYED MEAN("grad") MEAN_SQUARE("grad") ADAM_STEP);
 
 /* The product of the momenta of all updates so far has no closed form. */
 #define NADAM_STATES STATES({"exp_avg"}, {"exp_avg_sq"}, {"mu_product", .scalar = 1})
@@ -38,12 +38,12 @@ OPTIMIZER(nadam, "Adam with Nesterov momentum (Dozat, 2016), as PyTorch defines 
           OPTIONS(LR("0.002"), L2_DECAY("0"), BETAS("0.9", "0.999"), EPSILON("1e-8"), NADAM_DECAY),
           NADAM_STATES,
           .formula = PENALIZED "next_exp_avg = beta1 * exp_avg + (1 - beta1) * g;" MEAN_SQUARE("g") NADAM_STEP
-          "next_param = param - now - ahead");
+          "move = now + ahead");
 OPTIMIZER(nadamw, "nadam with decoupled weight decay",
           OPTIONS(LR("0.002"), DECOUPLED_DECAY("0.01"), BETAS("0.9", "0.999"), EPSILON("1e-8"), NADAM_DECAY),
           NADAM_STATES,
           .formula = DECAYED "g = grad; next_exp_avg = beta1 * exp_avg + (1 - beta1) * g;" MEAN_SQUARE("g")
-              NADAM_STEP "next_param = p - now - ahead");
+              NADAM_STEP "move = now + ahead");
 
 /* Before the variance of the mean square is known, the step is that of momentum. */
 #define RADAM_STATES STATES({"exp_avg"}, {"exp_avg_sq"})
@@ -53,20 +53,20 @@ OPTIMIZER(nadamw, "nadam with decoupled weight decay",
   "above = maximum(rho, 5);"                                                                                 \
   "part = sqrt((above - 4) * (above - 2) * most / ((most - 4) * (most - 2) * above));"                       \
   "adapted = part * sqrt(bias2) / (sqrt(next_exp_avg_sq) + epsilon);"                                        \
-  "step = next_exp_avg / bias1 * lr * (adapted if rho > 5 else 1);"
+  "move = next_exp_avg / bias1 * lr * (adapted if rho > 5 else 1)"
 
 OPTIMIZER(radam, "rectified Adam (Liu et al., ICLR 2020)",
           OPTIONS(LR("0.001"), L2_DECAY("0"), BETAS("0.9", "0.999"), EPSILON("1e-8")), RADAM_STATES,
-          .formula = PENALIZED MEAN("g") MEAN_SQUARE("g") RADAM_STEP "next_param = param - step");
+          .formula = PENALIZED MEAN("g") MEAN_SQUARE("g") RADAM_STEP);
 OPTIMIZER(radamw, "radam with decoupled weight decay",
           OPTIONS(LR("0.001"), DECOUPLED_DECAY("0.01"), BETAS("0.9", "0.999"), EPSILON("1e-8")), RADAM_STATES,
-          .formula = DECAYED MEAN("grad") MEAN_SQUARE("grad") RADAM_STEP "next_param = p - step");
+          .formula = DECAYED MEAN("grad") MEAN_SQUARE("grad") RADAM_STEP);
 
 OPTIMIZER(adamax, "Adam by the greatest gradient (Kingma and Ba, ICLR 2015)",
           OPTIONS(LR("0.002"), L2_DECAY("0"), BETAS("0.9", "0.999"), EPSILON("1e-8")),
           STATES({"exp_avg"}, {"exp_inf"}),
           .formula = PENALIZED MEAN("g") "next_exp_inf = maximum(beta2 * exp_inf, abs(g) + epsilon);"
-                                         "next_param = param - lr / bias1 * next_exp_avg / next_exp_inf");
+                                         "move = lr / bias1 * next_exp_avg / next_exp_inf");
 
 /* The difference of two gradients is 0 in the first update. */
 #define ADAN_STATES STATES({"exp_avg"}, {"exp_avg_diff"}, {"exp_avg_sq"}, {"previous_grad"})
@@ -75,7 +75,7 @@ OPTIMIZER(adamax, "Adam by the greatest gradient (Kingma and Ba, ICLR 2015)",
           SCHEDULABLE(2, "beta1", "0.98", "[0, 1)", "decay of the mean of gradients"),                       \
           NUMBER(3, "beta2", "0.92", "[0, 1)", "decay of the mean of differences of gradients"),             \
           NUMBER(5, "beta3", "0.99", "[0, 1)", "decay of the mean of squares"), EPSILON("1e-8"))
-#define ADAN_STEP                                                                                            \
+#define ADAN_STEP(shrunk)                                                                                    \
   "change = grad - (grad if updates <= 1 else previous_grad); next_previous_grad = grad;"                    \
   "ahead = grad + beta2 * change;" MEAN(                                                                     \
       "grad") "next_exp_avg_diff = beta2 * exp_avg_diff + (1 - beta2) * change; bias2 = 1 - beta2 ^ "        \
@@ -83,12 +83,14 @@ OPTIMIZER(adamax, "Adam by the greatest gradient (Kingma and Ba, ICLR 2015)",
               "next_exp_avg_sq = beta3 * exp_avg_sq + (1 - beta3) * (ahead * ahead); bias3 = 1 - beta3 ^ "   \
               "updates;"                                                                                     \
               "root = sqrt(next_exp_avg_sq) / sqrt(bias3) + epsilon;"                                        \
-              "step = lr / bias1 * next_exp_avg / root + lr * beta2 / bias2 * next_exp_avg_diff / root;"
+              "move = (lr / bias1 * next_exp_avg / root + lr * beta2 / bias2 * next_exp_avg_diff / "         \
+              "root)" shrunk
 
 OPTIMIZER(adan, "adaptive Nesterov momentum (Xie et al., 2022); the decay is proximal", ADAN_OPTIONS("0"),
-          ADAN_STATES, .formula = ADAN_STEP "next_param = (param - step) / (1 + lr * weight_decay)");
+          ADAN_STATES,
+          .formula = "kept = param / (1 + lr * weight_decay); " ADAN_STEP(" / (1 + lr * weight_decay)"));
 OPTIMIZER(adanw, "adan with the weight decay of adamw", ADAN_OPTIONS("0"), ADAN_STATES,
-          .formula = DECAYED ADAN_STEP "next_param = p - step");
+          .formula = DECAYED ADAN_STEP(""));
 
 /* Squares of the gradients before this one: the first update only takes its square. */
 OPTIMIZER(adopt, "Adam that converges with any beta2 (Taniguchi et al., NeurIPS 2024)",
@@ -97,14 +99,14 @@ OPTIMIZER(adopt, "Adam that converges with any beta2 (Taniguchi et al., NeurIPS 
                   NUMBER(5, "clip_exp", "0.25", ">= 0",
                          "steps are clipped at this power of the updates before")),
           STATES({"exp_avg"}, {"exp_avg_sq"}),
-          .formula = DECAYED
-          "first = updates <= 1;"
-          "most = maximum(updates - 1, 1) ^ clip_exp;"
-          "scaled = minimum(maximum(grad / maximum(sqrt(exp_avg_sq), epsilon), -most), most);"
-          "mean = beta1 * exp_avg + (1 - beta1) * scaled;"
-          "next_exp_avg = exp_avg if first else mean;"
-          "next_exp_avg_sq = grad * grad if first else beta2 * exp_avg_sq + (1 - beta2) * (grad * grad);"
-          "next_param = param if first else p - lr * mean");
+          .formula =
+              "first = updates <= 1;"
+              "most = maximum(updates - 1, 1) ^ clip_exp;"
+              "scaled = minimum(maximum(grad / maximum(sqrt(exp_avg_sq), epsilon), -most), most);"
+              "mean = beta1 * exp_avg + (1 - beta1) * scaled;"
+              "next_exp_avg = exp_avg if first else mean;"
+              "next_exp_avg_sq = grad * grad if first else beta2 * exp_avg_sq + (1 - beta2) * (grad * grad);"
+              "kept = param if first else param * (1 - lr * weight_decay); move = 0 if first else lr * mean");
 
 /* The gradient is divided before it is averaged; the decay follows the step. */
 OPTIMIZER(laprop, "Adam with momentum and adaption apart (Ziyin, Wang and Ueda, 2020)",
@@ -112,5 +114,5 @@ OPTIMIZER(laprop, "Adam with momentum and adaption apart (Ziyin, Wang and Ueda, 
           STATES({"exp_avg"}, {"exp_avg_sq"}),
           .formula = MEAN_SQUARE("grad") "scaled = grad / (sqrt(next_exp_avg_sq / bias2) + epsilon);"
                                          "next_exp_avg = beta1 * exp_avg + (1 - beta1) * lr * scaled;"
-                                         "stepped = param - next_exp_avg / (1 - beta1 ^ updates);"
-                                         "next_param = stepped * (1 - lr * weight_decay)");
+                                         "left = 1 - lr * weight_decay; kept = param * left;"
+                                         "move = next_exp_avg / (1 - beta1 ^ updates) * left");

@@ -107,7 +107,7 @@ const tn_optimizer optimizer_muon = {
     STATES({"exp_avg"}, {"exp_avg_sq"}),
     .formula =
         DECAYED MEAN("grad") MEAN_SQUARE("grad") "root = sqrt(next_exp_avg_sq) / sqrt(bias2) + epsilon;"
-                                                 "next_param = p - lr / bias1 * next_exp_avg / root"};
+                                                 "move = lr / bias1 * next_exp_avg / root"};
 
 /* ---- adafactor ---- */
 
@@ -191,6 +191,6 @@ const tn_optimizer optimizer_adafactor = {
     STATES({"variance"}),
     .formula = DECAYED "size = maximum(sqrt(reduce_mean(param * param)), epsilon2);"
                        "next_variance = variance + (grad * grad - variance) * updates ^ beta2_decay;"
-                       "step = grad * rsqrt(maximum(next_variance, epsilon1 * epsilon1));"
-                       "clip = maximum(sqrt(reduce_mean(step * step)) / d, 1);"
-                       "next_param = p - size * minimum(lr, updates ^ -0.5) / clip * step"};
+                       "scaled = grad * rsqrt(maximum(next_variance, epsilon1 * epsilon1));"
+                       "clip = maximum(sqrt(reduce_mean(scaled * scaled)) / d, 1);"
+                       "move = size * minimum(lr, updates ^ -0.5) / clip * scaled"};

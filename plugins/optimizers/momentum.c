@@ -1,14 +1,17 @@
 /* plugins/optimizers/momentum.c: optimizers that follow an average of the gradients: sgd, lion and asgd. */
 #include "plugins/optimizers/optimizers.h"
 
-static tn_status sgd_check(const tn_env *env, const void *given) {
-  const optimizer_options *o = given;
-  double momentum = o->v[2], dampening = o->v[3];
-  if (o->flag[0] && (momentum == 0.0 || dampening != 0.0))
+tn_status momentum_check(const tn_env *env, double momentum, double dampening, bool nesterov) {
+  if (nesterov && (momentum == 0.0 || dampening != 0.0))
     return tn_fail(env, TN_EINVAL, "nesterov", "nesterov requires momentum above 0 and dampening 0");
   if (momentum == 0.0 && dampening != 0.0)
     return tn_fail(env, TN_EINVAL, "dampening", "dampening has no effect without momentum");
   return TN_OK;
+}
+
+static tn_status sgd_check(const tn_env *env, const void *given) {
+  const optimizer_options *o = given;
+  return momentum_check(env, o->v[2], o->v[3], o->flag[0]);
 }
 
 OPTIMIZER(sgd, "stochastic gradient descent with momentum, as PyTorch defines it",
@@ -24,7 +27,7 @@ OPTIMIZER(lion, "signs of an average of the gradients (Chen et al., \"Symbolic d
                   SCHEDULABLE(2, "beta1", "0.9", "[0, 1)", "decay of the average in the update"),
                   SCHEDULABLE(3, "beta2", "0.99", "[0, 1)", "decay of the average that is kept")),
           STATES({"exp_avg"}),
-          .formula = DECAYED "next_param = p - lr * sign(beta1 * exp_avg + (1 - beta1) * grad);"
+          .formula = DECAYED "move = lr * sign(beta1 * exp_avg + (1 - beta1) * grad);"
                              "next_exp_avg = beta2 * exp_avg + (1 - beta2) * grad");
 
 /* The rate of an update is that which the update before it has computed. */

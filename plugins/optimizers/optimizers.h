@@ -2,6 +2,8 @@
  * states and its formula (tenon/plugin/optimizer.h). */
 #pragma once
 
+#include <stdbool.h>
+
 #include "tenon/plugin/optimizer.h"
 
 /* Option i is v[i]; option i that is yes or no, flag[i]. */
@@ -47,9 +49,12 @@ typedef struct optimizer_options {
 #define DECOUPLED_DECAY(default_text)                                                                        \
   SCHEDULED(1, "weight_decay", default_text, ">= 0", "decoupled weight decay")
 
-/* Statements that begin formulas: the gradient g with the penalty, or the decayed parameter p. */
-#define PENALIZED "g = grad + param * weight_decay; "
-#define DECAYED   "p = param * (1 - lr * weight_decay); "
+/* Statements that begin formulas: the gradient g with the penalty, or the decayed parameter. */
+#define PENALIZED "g = grad + param * weight_decay; kept = param; "
+#define DECAYED   "kept = param * (1 - lr * weight_decay); "
+
+/* momentum.c: refuses nesterov without momentum or with dampening, and dampening without momentum. */
+tn_status momentum_check(const tn_env *env, double momentum, double dampening, bool nesterov);
 
 /* A step of g by options momentum, dampening and nesterov. The buffer is the gradient itself after the first
  * update, which has no dampening. */
@@ -57,7 +62,7 @@ typedef struct optimizer_options {
   "share = g * (1 if updates <= 1 else 1 - dampening) if dampening else g;"                                  \
   "next_buffer = buffer * momentum + share;"                                                                 \
   "ahead = g + next_buffer * momentum if nesterov else next_buffer;"                                         \
-  "next_param = param - (ahead if momentum > 0 else g) * lr"
+  "move = (ahead if momentum > 0 else g) * lr"
 
 /* The moments of g and their corrections: without them the first means would be too near 0. */
 #define MEAN(g) "next_exp_avg = beta1 * exp_avg + (1 - beta1) * " g "; bias1 = 1 - beta1 ^ updates; "

@@ -8,9 +8,8 @@ OPTIMIZER(adagrad, "divides by the root of the sum of squares (Duchi, Hazan and 
                   NUMBER(3, "initial_accumulator_value", "0", ">= 0", "sum of squares at the start"),
                   NUMBER(4, "epsilon", "1e-10", ">= 0", "added to the root")),
           STATES({"sum"}),
-          .formula = PENALIZED
-          "next_sum = (initial_accumulator_value if updates <= 1 else sum) + g * g;"
-          "next_param = param - lr / (1 + (updates - 1) * lr_decay) * g / (sqrt(next_sum) + epsilon)");
+          .formula = PENALIZED "next_sum = (initial_accumulator_value if updates <= 1 else sum) + g * g;"
+                               "move = lr / (1 + (updates - 1) * lr_decay) * g / (sqrt(next_sum) + epsilon)");
 
 OPTIMIZER(adadelta, "steps by the ratio of two root mean squares (Zeiler, 2012)",
           OPTIONS(LR("1"), L2_DECAY("0"), NUMBER(2, "rho", "0.9", "[0, 1]", "decay of both mean squares"),
@@ -19,7 +18,7 @@ OPTIMIZER(adadelta, "steps by the ratio of two root mean squares (Zeiler, 2012)"
           .formula = PENALIZED "next_square_avg = rho * square_avg + (1 - rho) * (g * g);"
                                "delta = sqrt(acc_delta + epsilon) / sqrt(next_square_avg + epsilon) * g;"
                                "next_acc_delta = rho * acc_delta + (1 - rho) * (delta * delta);"
-                               "next_param = param - lr * delta");
+                               "move = lr * delta");
 
 #define RMSPROP_OPTIONS(alpha, epsilon, where)                                                               \
   OPTIONS(LR("0.01"), L2_DECAY("0"), NUMBER(2, "alpha", alpha, "[0, 1)", "decay of the mean square"),        \
@@ -39,14 +38,14 @@ OPTIMIZER(rmsprop, "divides by the root of the mean square (Hinton, 2012), as Py
           "next_square_avg = alpha * square_avg + (1 - alpha) * (g * g);" RMSPROP_VARIANCE
           "scaled = g / (sqrt(variance) + epsilon);"
           "next_buffer = momentum * buffer + scaled;"
-          "next_param = param - lr * (next_buffer if momentum > 0 else scaled)");
+          "move = lr * (next_buffer if momentum > 0 else scaled)");
 OPTIMIZER(rmsprop_tf, "rmsprop as TensorFlow defines it: epsilon below the root, lr in the momentum",
           RMSPROP_OPTIONS("0.9", "1e-10", "added below the root"), RMSPROP_STATES,
           .formula = PENALIZED "before = 1 if updates <= 1 else square_avg;"
                                "next_square_avg = alpha * before + (1 - alpha) * (g * g);" RMSPROP_VARIANCE
                                "scaled = lr * g / sqrt(variance + epsilon);"
                                "next_buffer = momentum * buffer + scaled;"
-                               "next_param = param - (next_buffer if momentum > 0 else scaled)");
+                               "move = next_buffer if momentum > 0 else scaled");
 
 /* The step grows where the sign of the gradient stays, and shrinks, without a move, where it changes. */
 OPTIMIZER(rprop, "a step for each element, by the sign of its gradient (Riedmiller and Braun, 1993)",
@@ -60,4 +59,4 @@ OPTIMIZER(rprop, "a step for each element, by the sign of its gradient (Riedmill
                      "size = (lr if updates <= 1 else step_size) * factor;"
                      "next_step_size = minimum(maximum(size, step_min), step_max);"
                      "next_previous = 0 if agreement < 0 else grad;"
-                     "next_param = param - sign(next_previous) * next_step_size");
+                     "kept = param; move = sign(next_previous) * next_step_size");

@@ -12,19 +12,25 @@
   "known = param_norm > 0 and step_norm > 0 and (always_adapt or weight_decay > 0);"                         \
   "trust = clipped if known else 1;"
 
-OPTIMIZER(
-    lamb, "adamw with a ratio of norms for each parameter (You et al., ICLR 2020)",
-    OPTIONS(LR("0.001"), SCHEDULED(1, "weight_decay", "0.01", ">= 0", "decay inside the ratio"),
-            SCHEDULABLE(2, "beta1", "0.9", "[0, 1)", "decay of the mean of gradients"),
-            NUMBER(3, "beta2", "0.999", "[0, 1)", "decay of the mean of squared gradients"),
-            NUMBER(4, "epsilon", "1e-6", "[1e-37, 1e37]", "added to the root of the mean square"),
-            TRUST_OPTIONS),
-    STATES({"exp_avg"}, {"exp_avg_sq"}), WHOLE,
-    .formula = MEAN("grad") MEAN_SQUARE(
-        "grad") "root = sqrt(next_exp_avg_sq) / sqrt(bias2) + epsilon;"
-                "step = next_exp_avg / bias1 / root + weight_decay * param;"
-                "param_norm = sqrt(reduce_sum(param * param)); step_norm = sqrt(reduce_sum(step * step));"
-                "ratio = param_norm / step_norm;" TRUSTED "next_param = param - lr * trust * step");
+OPTIMIZER(lamb, "adamw with a ratio of norms for each parameter (You et al., ICLR 2020)",
+          OPTIONS(LR("0.001"), SCHEDULED(1, "weight_decay", "0.01", ">= 0", "decay inside the ratio"),
+                  SCHEDULABLE(2, "beta1", "0.9", "[0, 1)", "decay of the mean of gradients"),
+                  NUMBER(3, "beta2", "0.999", "[0, 1)", "decay of the mean of squared gradients"),
+                  NUMBER(4, "epsilon", "1e-6", "[1e-37, 1e37]", "added to the root of the mean square"),
+                  TRUST_OPTIONS),
+          STATES({"exp_avg"}, {"exp_avg_sq"}), WHOLE,
+          .formula = MEAN("grad")
+              MEAN_SQUARE("grad") "root = sqrt(next_exp_avg_sq) / sqrt(bias2) + epsilon;"
+                                  "direction = next_exp_avg / bias1 / root + weight_decay * param;"
+                                  "param_norm = sqrt(reduce_sum(param * param)); step_norm = "
+                                  "sqrt(reduce_sum(direction * direction));"
+                                  "ratio = param_norm / step_norm;" TRUSTED
+                                  "kept = param; move = lr * trust * direction");
+
+static tn_status lars_check(const tn_env *env, const void *given) {
+  const optimizer_options *o = given;
+  return momentum_check(env, o->v[2], o->v[3], o->flag[2]);
+}
 
 OPTIMIZER(
     lars, "sgd with a ratio of norms for each parameter (You, Gitman and Ginsburg, 2017)",
@@ -33,8 +39,8 @@ OPTIMIZER(
             NUMBER(4, "trust_coefficient", "0.001", "> 0", "factor of the ratio"),
             NUMBER(5, "epsilon", "1e-8", ">= 0", "added to the norm of the gradient"), TRUST_OPTIONS,
             FLAG(2, "nesterov", "no", "Nesterov momentum")),
-    STATES({"momentum", .when = "momentum", .in_formula = "buffer"}), WHOLE,
+    STATES({"momentum", .when = "momentum", .in_formula = "buffer"}), WHOLE, .check = lars_check,
     .formula =
         "param_norm = sqrt(reduce_sum(param * param)); step_norm = sqrt(reduce_sum(grad * grad));"
         "ratio = trust_coefficient * param_norm / (step_norm + param_norm * weight_decay + epsilon);" TRUSTED
-        "g = (grad + param * weight_decay) * trust;" MOMENTUM_STEP);
+        "kept = param; g = (grad + param * weight_decay) * trust;" MOMENTUM_STEP);

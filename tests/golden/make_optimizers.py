@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
 """Writes the parameters that the optimizers of PyTorch, timm and schedulefree reach in ten updates by given gradients:
-tests/golden/optimizers/golden.json.
+tests/golden/optimizers/golden.json; and the factors of learning rates that timm gives the layers of two models: layers.json.
 
   make_optimizers.py OUT
 
-OUT is the folder of golden.json. tests/golden/optimizers/net.ini defines the model, and tests/integration/cli/optimizers_test.c
-writes the gradients by the same formula. The name of a case is its options. Needs torch, timm and schedulefree.
+OUT is the folder of both files. tests/golden/optimizers/net.ini defines the model, and tests/integration/cli/optimizers_test.c
+writes the gradients by the same formula. The name of a case is its options, of [optimizer] where no section is named. Needs
+torch, timm and schedulefree.
 """
 import json, math, os, sys
 import torch
 import schedulefree
+import timm as models
 import timm.optim as timm
+from timm.optim._param_groups import param_groups_layer_decay
+from timm.utils import adaptive_clip_grad
 
 UPDATES = 10
 gradients = torch.tensor([[((t * 37 + i * 11 + t * i * 5) % 251) / 64 - 2 for i in range(16)] for t in range(UPDATES)]) / 8
@@ -72,6 +76,29 @@ def one_cycle(optimizer):
 
 
 SCHEDULE = ("schedule.type=one_cycle schedule.{0}.type=one_cycle schedule.{0}.div_factor=0 schedule.{0}.toward=0.95")
+def ahead(optimizer, k, alpha=0.5):
+    return timm.Lookahead(optimizer, k=k, alpha=alpha)
+
+
+class limited:
+    """Limits the gradients before each step."""
+    def __init__(self, optimizer, limit):
+        self.optimizer, self.limit = optimizer, limit
+
+    def step(self):
+        self.limit()
+        self.optimizer.step()
+
+
+def norm(parameters, most):
+    torch.nn.utils.clip_grad_norm_(parameters, most)
+
+
+def rates(parameters, *options):
+    """A group for each of the two parameters."""
+    return [dict(params=[p], **of) for p, of in zip(parameters, options)]
+
+
 CASES = {
     "sgd lr=0.1": lambda p: T.SGD(p, lr=0.1),
     "sgd lr=0.1 momentum=0.9 weight_decay=0.1": lambda p: T.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.1),
@@ -154,7 +181,47 @@ CASES = {
     "sgd lr=0.1 momentum=0.9 group.m.match=m schedule.momentum.m.type=linear schedule.momentum.m.end_factor=0.5":
         lambda p: moved(T.SGD([{"params": p[:1]}, {"params": p[1:]}], lr=0.1, momentum=0.9),
                         lambda t, g: {"momentum": 0.9 * (1 - 0.05 * t) if g else 0.9}),
+    "sgd lr=0.1 momentum=0.9 clip=0.3": lambda p: limited(T.SGD(p, lr=0.1, momentum=0.9), lambda: norm(p, 0.3)),
+    "sgd lr=0.1 momentum=0.9 clip_layer=0.3":
+        lambda p: limited(T.SGD(p, lr=0.1, momentum=0.9), lambda: [norm([one], 0.3) for one in p]),
+    "sgd lr=0.1 momentum=0.9 clip_value=0.1 group.head.match=m group.head.clip_value=0.05 group.head.clip_layer=0.07":
+        lambda p: limited(T.SGD(p, lr=0.1, momentum=0.9), lambda: [torch.nn.utils.clip_grad_value_(p[:1], 0.1),
+                          torch.nn.utils.clip_grad_value_(p[1:], 0.05), norm(p[1:], 0.07)]),
+    "sgd lr=0.1 momentum=0.9 clip_adaptive=0.1":
+        lambda p: limited(T.SGD(p, lr=0.1, momentum=0.9), lambda: adaptive_clip_grad(p, 0.1)),
+    "lamb lr=0.1 clip_adaptive=0.5 clip_epsilon=0.4 weight_decay=0.01":
+        lambda p: limited(timm.Lamb(p, lr=0.1, max_grad_norm=None, weight_decay=0.01), lambda: adaptive_clip_grad(p, 0.5, eps=0.4)),
+    "adamw lr=0.01 clip_adaptive=0.1 group.head.match=m group.head.clip_adaptive=0":
+        lambda p: limited(T.AdamW(p, lr=0.01), lambda: adaptive_clip_grad(p[:1], 0.1)),
+    "adamw lr=0.01 weight_decay=0.1 layer_decay=0.5 no_decay=yes":
+        lambda p: T.AdamW(rates(p, dict(lr=0.005, weight_decay=0), dict(lr=0.01, weight_decay=0.1))),
+    "adamw lr=0.01 layer_decay=0.5 no_decay=yes group.a.match=* group.a.weight_decay=0.2 group.a.lr_scale=3":
+        lambda p: T.AdamW(rates(p, dict(lr=0.015, weight_decay=0.2), dict(lr=0.03, weight_decay=0.2))),
+    "lars lr=0.5 momentum=0.9 weight_decay=0.01 layer_decay=0.5 no_decay=yes group.a.match=m group.a.depth=0 group.a.lr=0.7":
+        lambda p: timm.Lars(rates(p, dict(lr=0.25, weight_decay=0), dict(lr=0.35)), momentum=0.9, weight_decay=0.01),
+    "sgd lr=0.1 momentum=0.9 lookahead=3": lambda p: ahead(T.SGD(p, lr=0.1, momentum=0.9), 3),
+    "adamw lr=0.01 weight_decay=0.1 lookahead=2 lookahead_alpha=0.8": lambda p: ahead(T.AdamW(p, lr=0.01, weight_decay=0.1), 2, 0.8),
+    "lamb lr=0.1 lookahead=5 weight_decay=0.01":
+        lambda p: ahead(timm.Lamb(p, lr=0.1, max_grad_norm=None, weight_decay=0.01), 5),
+    "adamw lr=0.01 weight_decay=0.1 cautious=yes": lambda p: timm.AdamWLegacy(p, lr=0.01, weight_decay=0.1, caution=True),
+    "lion lr=0.01 weight_decay=0.1 cautious=yes": lambda p: timm.Lion(p, lr=0.01, weight_decay=0.1, caution=True),
+    "laprop lr=0.01 weight_decay=0.1 cautious=yes": lambda p: timm.LaProp(p, lr=0.01, weight_decay=0.1, caution=True),
+    "adopt lr=0.01 weight_decay=0.1 cautious=yes":
+        lambda p: timm.Adopt(p, lr=0.01, weight_decay=0.1, decoupled=True, clip_exp=0.25, caution=True),
+    "rmsprop_tf lr=0.02 momentum=0.8 weight_decay=0.1 cautious=yes":
+        lambda p: timm.RMSpropTF(p, lr=0.02, momentum=0.8, weight_decay=0.1, caution=True),
+    "sgd lr=0.1 momentum=0.8 nesterov=yes cautious=yes":
+        lambda p: timm.SGDW(p, lr=0.1, momentum=0.8, nesterov=True, weight_decay=0, caution=True),
+    "muon lr=0.02 adamw=yes weight_decay=0.1 cautious=yes": lambda p: timm.AdamWLegacy(p, lr=0.02, weight_decay=0.1, caution=True),
 }
+
+
+def layers(name, **options):
+    """The factor of the learning rate of each parameter, in the order of the model."""
+    model = models.create_model(name, **options)
+    groups = param_groups_layer_decay(model, layer_decay=0.75)
+    factors = {id(p): group["lr_scale"] for group in groups for p in group["params"]}
+    return {path: factors[id(p)] for path, p in model.named_parameters()}
 
 
 def train(make):
@@ -168,3 +235,7 @@ def train(make):
 
 with open(os.path.join(sys.argv[1], "golden.json"), "w") as out:
     out.write("{\n" + ",\n".join(f' "{name}": {json.dumps(train(make))}' for name, make in CASES.items()) + "\n}\n")
+
+with open(os.path.join(sys.argv[1], "layers.json"), "w") as out:
+    json.dump({"vit": layers("vit_tiny_patch16_224", depth=3), "resnet": layers("resnet18")}, out, indent=1)
+    out.write("\n")

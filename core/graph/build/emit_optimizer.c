@@ -1,9 +1,10 @@
 /* core/graph/build/emit_optimizer.c: optimizers whose update is a formula. Its given values are the
  * parameter, the gradient, the states, the number of the update and the scheduled options; its targets are
- * the new parameter and states. */
+ * the new parameter, or `kept` and `move`, whose difference it is, and the new states. */
 #include "core/graph/build/emit_optimizer.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/base/arena.h"
 #include "core/config/options/option_value.h"
@@ -11,12 +12,16 @@
 #include "core/graph/build/emit_formula.h"
 #include "tenon/ops.h"
 
+enum { STEP_TARGETS = 3 }; /* kept, move, g */
+
 typedef struct optimizer_emitter {
   tn_build *b;
   const tn_optimizer *optimizer;
   const void *options;
   tn_arena arena;
   int32_t n_states, n_given;
+  int32_t n_targets, kept;       /* the target `kept`; behind it are `move` and `g` */
+  bool split;                    /* the text defines kept and move */
   const char **given, **targets; /* names: param, grad, states, updates, scheduled options; next_param ... */
   tn_val *values, *now;          /* of the given names, and of the targets */
   int32_t *dtypes;               /* of the targets */
@@ -55,7 +60,7 @@ static int32_t optimizer_count_scheduled(const optimizer_emitter *e) {
 
 static tn_status optimizer_allocate(optimizer_emitter *e) {
   while (e->optimizer->states != NULL && e->optimizer->states[e->n_states].name != NULL) e->n_states++;
-  size_t n = (size_t)(e->n_given = 3 + e->n_states + optimizer_count_scheduled(e));
+  size_t n = (size_t)(e->n_given = 3 + e->n_states + optimizer_count_scheduled(e)) + STEP_TARGETS;
   e->given = tn_arena_alloc(&e->arena, n * sizeof *e->given);
   e->values = tn_arena_alloc(&e->arena, n * sizeof *e->values);
   e->targets = tn_arena_alloc(&e->arena, n * sizeof *e->targets);
@@ -87,12 +92,23 @@ static tn_val optimizer_widen(tn_build *b, const tn_option *option, tn_val value
   return decays ? tn_to_dtype(b, value, TN_F64) : value;
 }
 
+static void optimizer_name_step(optimizer_emitter *e) {
+  static const char *const names[STEP_TARGETS] = {"kept", "move", "g"};
+  e->kept = 1 + e->n_states;
+  e->n_targets = e->kept + STEP_TARGETS;
+  for (int32_t i = 0; i < STEP_TARGETS; i++) {
+    e->targets[e->kept + i] = names[i];
+    e->dtypes[e->kept + i] = TN_F32;
+  }
+}
+
 static tn_status optimizer_name(optimizer_emitter *e) {
   const tn_option *option;
   int32_t n = 2 + e->n_states;
+  optimizer_name_step(e);
   e->given[0] = "param", e->values[0] = tn_build_in(e->b, 0);
   e->given[1] = "grad", e->values[1] = tn_build_in(e->b, 1);
-  e->targets[0] = "next_param", e->dtypes[0] = TN_F32, e->want[0] = true;
+  e->targets[0] = "next_param", e->dtypes[0] = TN_F32;
   for (int32_t i = 0; i < e->n_states; i++) TN_TRY(optimizer_name_state(e, i));
   e->given[n] = "updates";
   e->values[n++] = tn_to_dtype(e->b, tn_build_counter(e->b, TN_UPDATES), TN_F64);
@@ -106,6 +122,26 @@ static tn_status optimizer_name(optimizer_emitter *e) {
   return tn_build_status(e->b);
 }
 
+static bool optimizer_defines(const tn_formula *formula, int32_t target) {
+  for (int32_t i = 0; i < formula->n_statements; i++)
+    if (formula->statements[i].target == target) return true;
+  return false;
+}
+
+/* A formula without next_param defines kept and move. */
+static tn_status optimizer_choose_targets(optimizer_emitter *e, const tn_formula *formula) {
+  bool all = true;
+  e->split = !optimizer_defines(formula, 0);
+  for (int32_t i = 0; i < e->kept + 2; i++) {
+    bool needed = i == 0 ? !e->split : i < e->kept || e->split;
+    if (i == 0 || i >= e->kept) e->want[i] = needed;
+    all = all && (!needed || optimizer_defines(formula, i));
+  }
+  e->want[e->kept + 2] = e->split && optimizer_defines(formula, e->kept + 2);
+  if (all) return TN_OK;
+  return tn_formula_refuse(e->b, formula, formula->text + strlen(formula->text), formula->expects);
+}
+
 static tn_status optimizer_emit_formula(optimizer_emitter *e) {
   tn_formula formula = {.what = "formula",
                         .text = e->optimizer->formula,
@@ -113,13 +149,14 @@ static tn_status optimizer_emit_formula(optimizer_emitter *e) {
                         .given = e->given,
                         .n_given = e->n_given,
                         .targets = e->targets,
-                        .n_targets = 1 + e->n_states,
+                        .n_targets = e->n_targets,
                         .dtypes = e->dtypes,
-                        .expects = "next_param, or next_ and the name of a state",
+                        .expects = "next_param, or kept and move, and next_ and the name of each state",
                         .scalars = e->scalars,
                         .partial = true,
                         .calls_any = e->optimizer->granularity == TN_UPDATE_PER_PARAMETER};
-  TN_TRY(tn_formula_parse(e->b, &e->arena, true, &formula));
+  TN_TRY(tn_formula_parse(e->b, &e->arena, false, &formula));
+  TN_TRY(optimizer_choose_targets(e, &formula));
   return tn_formula_emit_partial(e->b, &formula, e->options, e->values, e->want, e->now);
 }
 
@@ -131,13 +168,23 @@ static tn_val optimizer_own_value(const optimizer_emitter *e, tn_val now) {
   return now;
 }
 
+/* The new parameter; and for a frame that asks for them kept, move, and the gradient that it follows.
+ */
+static void optimizer_yield(optimizer_emitter *e) {
+  const tn_val *step = e->now + e->kept;
+  bool asked = e->split && tn_builder_frame(e->b)->n_yield > STEP_TARGETS;
+  tn_build_yield(e->b, 0, e->split ? tn_sub(e->b, step[0], step[1]) : e->now[0]);
+  for (int32_t i = 0; asked && i < STEP_TARGETS; i++)
+    tn_build_yield(e->b, 1 + i, step[i] != 0 ? step[i] : e->values[1]);
+}
+
 static tn_status optimizer_emit(optimizer_emitter *e) {
   TN_TRY(optimizer_allocate(e));
   TN_TRY(optimizer_name(e));
   TN_TRY(optimizer_emit_formula(e));
   for (int32_t i = 0; i < e->n_states; i++)
     if (e->want[1 + i]) tn_build_commit(e->b, e->values[2 + i], optimizer_own_value(e, e->now[1 + i]));
-  tn_build_yield(e->b, 0, e->now[0]);
+  optimizer_yield(e);
   return tn_build_status(e->b);
 }
 

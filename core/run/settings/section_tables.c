@@ -127,11 +127,33 @@ static const tn_option optimizer_rows[] = {
     TN_OPT(tn_optimizer_section, clip, TN_OPT_FLOAT, "0", ">= 0",
            "gradient clipping: greatest norm of the whole gradient; 0: no limit"),
     TN_OPT(tn_optimizer_section, clip_value, TN_OPT_FLOAT, "0", ">= 0",
-           "gradient clipping: greatest magnitude of each number of the gradient, before clip; 0: no limit"),
+           "gradient clipping: greatest magnitude of each number of the gradient, before the others; 0: no "
+           "limit"),
+    TN_OPT(tn_optimizer_section, clip_layer, TN_OPT_FLOAT, "0", ">= 0",
+           "gradient clipping: greatest norm of the gradient of each parameter, before clip; 0: no limit"),
+    TN_OPT(
+        tn_optimizer_section, clip_adaptive, TN_OPT_FLOAT, "0", ">= 0",
+        "adaptive gradient clipping (AGC): greatest norm of the gradient of each output unit, as a part of "
+        "the norm of the unit's weights, before clip; 0: no limit"),
+    TN_OPT(tn_optimizer_section, clip_epsilon, TN_OPT_FLOAT, "0.001", "> 0",
+           "clip_adaptive: least norm of the weights of a unit"),
+    TN_OPT(tn_optimizer_section, layer_decay, TN_OPT_FLOAT, "1", "(0, 1]",
+           "factor of the learning rate for each layer behind a parameter's: the last layer has lr itself"),
+    TN_OPT(tn_optimizer_section, no_decay, TN_OPT_FLAG, "no", NULL,
+           "no weight decay of parameters with less than two dimensions: of biases and norms"),
     TN_OPT(tn_optimizer_section, accumulate, TN_OPT_INT, "1", "[1, 65536]",
            "batches whose gradients are summed before an update; all of them are held at once"),
     TN_OPT(tn_optimizer_section, check_finite, TN_OPT_FLAG, "no", NULL,
            "skip updates whose gradients are not finite"),
+    TN_OPT(
+        tn_optimizer_section, cautious, TN_OPT_FLAG, "no", NULL,
+        "leave out the elements of a step that do not agree with the gradient, and scale the others of the "
+        "parameter by as much"),
+    TN_OPT(tn_optimizer_section, lookahead, TN_OPT_INT, "0", ">= 0",
+           "Lookahead: updates after which the parameters go back to slow ones, which have moved a part of "
+           "the way; 0: none"),
+    TN_OPT(tn_optimizer_section, lookahead_alpha, TN_OPT_FLOAT, "0.5", "[0, 1]",
+           "the part of the way for lookahead"),
     TN_OPT(tn_optimizer_section, ema, TN_OPT_FLOAT, "0", "[0, 1)",
            "decay of an exponential moving average (EMA) of parameters and running statistics, which "
            "validation, the best checkpoint, eval and predict use: min(ema, (1 + n) / (10 + n)) after n "
@@ -252,6 +274,16 @@ static const tn_option match_rows[] = {
         "yes: do not train these parameters: no gradient, no optimizer state; a batch_norm whose parameters "
         "are frozen uses its running statistics and keeps them. N: the same in the epochs 1 to N, and from "
         "epoch N + 1 on they are trained. no: they are trained"),
+    TN_OPT(tn_match_section, lr_scale, TN_OPT_FLOAT, "1", ">= 0", "factor of the learning rate"),
+    TN_OPT(tn_match_section, depth, TN_OPT_INT, "-1", ">= -1",
+           "place of the parameters among the layers, counted from 0, for layer_decay; -1: by the order of "
+           "the layers"),
+    TN_OPT(tn_match_section, clip_value, TN_OPT_FLOAT, "-1", ">= -1",
+           "as in [optimizer]; -1: the value there"),
+    TN_OPT(tn_match_section, clip_layer, TN_OPT_FLOAT, "-1", ">= -1",
+           "as in [optimizer]; -1: the value there"),
+    TN_OPT(tn_match_section, clip_adaptive, TN_OPT_FLOAT, "-1", ">= -1",
+           "as in [optimizer], 0 for the head; -1: the value there"),
     TN_OPT_END};
 
 static const tn_option phase_rows[] = {

@@ -25,6 +25,9 @@ typedef struct tn_block_section {
 typedef struct tn_match_section {
   const char *match;
   const char *freeze;
+  double lr_scale;
+  int64_t depth;
+  double clip_value, clip_layer, clip_adaptive; /* below 0: those of [optimizer] */
 } tn_match_section;
 
 typedef struct tn_phase_section {
@@ -106,6 +109,8 @@ tn_status tn_settings_check_group_keys(tn_env *env, tn_ini *ini, const tn_sectio
 /* The same for a group that is never trained. */
 tn_status tn_settings_check_frozen_keys(tn_env *env, tn_ini *ini, const tn_section *group,
                                         const tn_optimizer *optimizer);
+/* groups.c: [group.NAME], and the keys of [optimizer] that concern them. After [optimizer]. */
+tn_status tn_settings_read_groups(tn_env *env, tn_ini *ini, tn_settings *settings);
 /* phases.c: the parameters that are frozen, and the phases of the run, from the groups. */
 tn_status tn_settings_find_phases(tn_env *env, tn_ini *ini, tn_settings *s);
 /* turns.c: [phase NAME], after the other sections. */

@@ -6,53 +6,6 @@
 
 #include "core/run/settings/section_tables.h"
 
-/* ---- groups ---- */
-
-/* The optimizer's options: keys of the group first, then those of [optimizer]. */
-static tn_status settings_read_group(tn_env *env, tn_ini *ini, tn_section *section, tn_settings *s) {
-  tn_options match, skipped, options;
-  tn_section *base = tn_ini_section(ini, "optimizer");
-  TN_TRY(tn_options_start(env, &ini->arena, &tn_table_group, &match));
-  TN_TRY(tn_options_start(env, &ini->arena, &tn_table_optimizer, &skipped));
-  TN_TRY(tn_options_start(env, &ini->arena, &s->optimizer_kind->item, &options));
-  TN_TRY(tn_section_fill(env, ini, section, (tn_options *[]){&match, &options}, 2));
-  TN_TRY(tn_section_fill(env, ini, base, (tn_options *[]){&skipped, &options}, 2));
-  TN_TRY(tn_section_finish(env, ini, section, section->name, &match));
-  const tn_match_section *m = (const tn_match_section *)match.data;
-  tn_group_setting group = {.where = tn_key_where(ini, section, tn_section_key(section, "match")),
-                            .name = section->name + strlen("group."),
-                            .match = m->match,
-                            .freeze = m->freeze,
-                            .options = options.data};
-  if (!tn_settings_frozen_until(m->freeze, &group.until))
-    return tn_failf(env, TN_EINVAL,
-                    "%s: [%s] freeze = %s, expected yes, no, or the last epoch in which the parameters are "
-                    "frozen, a number such as 3",
-                    tn_settings_where(ini, section->name, "freeze"), section->name, m->freeze);
-  bool always = group.until == TN_FROZEN_FOREVER;
-  TN_TRY(always ? tn_settings_check_frozen_keys(env, ini, section, s->optimizer_kind)
-                : tn_settings_check_group_keys(env, ini, section, s->optimizer_kind));
-  if (section->mistaken && m->match == NULL) return TN_OK;
-  TN_TRY(tn_words_split(&ini->arena, group.match, &group.patterns));
-  if (group.until > 0) s->frozen[s->n_frozen++] = group;
-  if (!always) s->groups[s->n_groups++] = group;
-  return TN_OK;
-}
-
-static tn_status settings_read_groups(tn_env *env, tn_ini *ini, tn_settings *s) {
-  size_t most = (size_t)ini->n_sections + 1;
-  s->groups = tn_arena_alloc(&ini->arena, tn_size_mul(most, sizeof *s->groups));
-  s->frozen = tn_arena_alloc(&ini->arena, tn_size_mul(most, sizeof *s->frozen));
-  if (s->groups == NULL || s->frozen == NULL) return TN_ENOMEM;
-  for (int32_t i = 0; i < ini->n_sections; i++)
-    if (tn_text_starts(ini->sections[i].name, "group.") && s->optimizer_kind == NULL)
-      tn_section_mark_used(&ini->sections[i]); /* its keys are options of an optimizer that does not exist */
-    else if (tn_text_starts(ini->sections[i].name, "group."))
-      TN_TRY(tn_settings_note(env, ini, ini->sections[i].name,
-                              settings_read_group(env, ini, &ini->sections[i], s)));
-  return tn_settings_find_phases(env, ini, s);
-}
-
 /* ---- data ---- */
 
 /* A key of a split: from [data.SPLIT], or else from [data]. */
@@ -190,7 +143,10 @@ static tn_status settings_read_observers(tn_env *env, tn_registry *registry, tn_
 
 /* Both would be the weights that validation reads. */
 static tn_status settings_check_averages(tn_env *env, tn_ini *ini, const tn_settings *s) {
-  const char *key = s->optimizer.ema > 0 ? "ema" : s->optimizer.swa_from > 0 ? "swa_from" : NULL;
+  const char *key = s->optimizer.ema > 0         ? "ema"
+                    : s->optimizer.swa_from > 0  ? "swa_from"
+                    : s->optimizer.lookahead > 0 ? "lookahead"
+                                                 : NULL;
   if (key != NULL && tn_optimizer_has_average(s->optimizer_kind))
     return tn_failf(
         env, TN_EINVAL,
@@ -239,7 +195,7 @@ tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_s
   TN_TRY(tn_settings_read_links(env, ini, s));
   s->precision = (const tn_precision *)precision.item;
   s->precision_options = precision.options;
-  TN_TRY(settings_read_groups(env, ini, s));
+  TN_TRY(tn_settings_read_groups(env, ini, s));
   TN_TRY(tn_settings_read_adapters(env, ini, s));
   TN_TRY(tn_settings_read_schedules(env, registry, ini, s));
   TN_TRY(tn_settings_read_turns(env, registry, ini, s));

@@ -68,9 +68,14 @@ enum { TN_CACHE_AUTO = -1 };
 
 typedef struct tn_optimizer_section {
   const char *type;
-  double clip, clip_value;
+  double clip, clip_value, clip_layer, clip_adaptive, clip_epsilon;
+  double layer_decay;
+  int32_t no_decay;
   int64_t accumulate;
   int32_t check_finite;
+  int32_t cautious;
+  int64_t lookahead;
+  double lookahead_alpha;
   double ema;
   int64_t swa_from;
 } tn_optimizer_section;
@@ -159,8 +164,13 @@ typedef struct tn_group_setting {
   const void *options;
   const char *freeze; /* as written */
   int64_t until;      /* the last epoch in which it is frozen (core/base/freeze.h) */
+  double lr_scale;
+  int64_t depth; /* for layer_decay; TN_DEPTH_AUTO */
+  bool decays;   /* it has a weight_decay of its own, which no_decay does not change */
+  double clip_value, clip_layer, clip_adaptive; /* its own, or those of [optimizer] */
   const char *where;
 } tn_group_setting;
+enum { TN_DEPTH_AUTO = -1 };
 
 /* A phase is the training of some parameters by programs of its own: those of epochs with the same frozen
  * parameters, or those of a [phase NAME], which takes its turn in every step. */
@@ -172,7 +182,7 @@ typedef struct tn_turn_setting {
   const char *match; /* as written */
   tn_words patterns;
   int64_t every;
-  double clip, clip_value;
+  tn_optimizer_section optimizer; /* its own keys, and the others of [optimizer] */
   const tn_optimizer *optimizer_kind;
   const void *optimizer_options;
 } tn_turn_setting;

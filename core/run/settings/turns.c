@@ -12,8 +12,7 @@ tn_settings tn_settings_of_turn(const tn_settings *settings, int32_t phase) {
   own.model_where = own.turn->where;
   own.optimizer_kind = own.turn->optimizer_kind;
   own.optimizer_options = own.turn->optimizer_options;
-  own.optimizer.clip = own.turn->clip;
-  own.optimizer.clip_value = own.turn->clip_value;
+  own.optimizer = own.turn->optimizer;
   return own;
 }
 
@@ -85,13 +84,11 @@ static tn_status turns_read_section(tn_env *env, tn_registry *registry, tn_ini *
   TN_TRY(tn_section_finish(env, ini, section, section->name, &common));
   TN_TRY(tn_section_finish(env, ini, section, section->name, &options));
   const tn_phase_section *p = (const tn_phase_section *)own.data;
-  const tn_optimizer_section *o = (const tn_optimizer_section *)common.data;
   *turn = (tn_turn_setting){.name = section->name + strlen(PREFIX),
                             .where = tn_key_where(ini, section, tn_section_key(section, "match")),
                             .match = p->match,
                             .every = p->every,
-                            .clip = o->clip,
-                            .clip_value = o->clip_value,
+                            .optimizer = *(const tn_optimizer_section *)common.data,
                             .optimizer_kind = kind,
                             .optimizer_options = options.data};
   return p->match != NULL ? tn_words_split(&ini->arena, p->match, &turn->patterns) : TN_OK;

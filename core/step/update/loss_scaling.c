@@ -50,8 +50,8 @@ static bool loss_scaling_reduces_in_f16(const tn_updater *u) {
 }
 
 static bool loss_scaling_guards(const tn_updater *u) {
-  return u->scale || loss_scaling_reduces_in_f16(u) || u->settings->optimizer.clip > 0 ||
-         u->settings->optimizer.clip_value > 0 || u->settings->optimizer.check_finite;
+  return u->scale || loss_scaling_reduces_in_f16(u) || tn_updater_clips(u) ||
+         u->settings->optimizer.check_finite;
 }
 
 /* `value` where it is finite, elsewhere what the state holds. An elementwise choice is part of the pointwise

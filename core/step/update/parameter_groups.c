@@ -1,5 +1,7 @@
 /* core/step/update/parameter_groups.c: parameter groups, and the values of scheduled options, which the host
  * writes into the control block before every step. */
+#include <math.h>
+
 #include "core/base/text/text.h"
 #include "core/step/update/update_stages.h"
 #include "tenon/ops.h"
@@ -23,14 +25,81 @@ static tn_status parameter_groups_assign(tn_updater *u) {
           "of earlier groups",
           s->groups[g].where, s->groups[g].name, s->groups[g].match);
   }
-  u->info->n_groups = s->n_groups + 1;
   return TN_OK;
 }
 
-static double parameter_groups_option(const tn_settings *s, int32_t group, const tn_option *option) {
-  const void *data = group == 0 ? s->optimizer_options : s->groups[group - 1].options;
-  const char *field = (const char *)data + option->offset;
-  return option->type == TN_OPT_INT ? (double)*(const int64_t *)field : *(const double *)field;
+static const tn_group_setting *parameter_groups_setting(const tn_updater *u, int32_t setting) {
+  return setting == 0 ? NULL : &u->settings->groups[setting - 1];
+}
+
+/* A group for each of the settings, whether or not it has parameters: the first one's values are reported. */
+static tn_status parameter_groups_start(tn_updater *u) {
+  int32_t n = u->info->n_groups = u->settings->n_groups + 1;
+  u->groups = tn_arena_alloc(u->arena, tn_size_mul((size_t)n + (size_t)u->n_params, sizeof *u->groups));
+  for (int32_t i = 0; u->groups != NULL && i < n; i++) {
+    const tn_group_setting *setting = parameter_groups_setting(u, i);
+    u->groups[i] = (tn_update_group){.setting = i, .lr = setting ? setting->lr_scale : 1, .decays = true};
+  }
+  return u->groups != NULL ? TN_OK : TN_ENOMEM;
+}
+
+/* The number of a group with these values, which is appended if there is none. */
+static int32_t parameter_groups_find(tn_updater *u, tn_update_group wanted) {
+  for (int32_t i = 0; i < u->info->n_groups; i++) {
+    const tn_update_group *group = &u->groups[i];
+    if (group->setting == wanted.setting && group->lr == wanted.lr && group->decays == wanted.decays)
+      return i;
+  }
+  u->groups[u->info->n_groups] = wanted;
+  return u->info->n_groups++;
+}
+
+/* layer_decay ^ (last - depth), by the depth of the group or that of the layer. */
+static tn_status parameter_groups_decay(const tn_updater *u, const tn_group_setting *setting, int64_t depth,
+                                        int64_t last, double *factor) {
+  bool given = setting != NULL && setting->depth != TN_DEPTH_AUTO;
+  if (given && setting->depth > last)
+    return tn_failf(
+        u->env, TN_EINVAL, "%s: [group.%s] depth = %lld, expected 0 to %lld: the model has %lld layers",
+        setting->where, setting->name, (long long)setting->depth, (long long)last, (long long)last + 1);
+  *factor = pow(u->settings->optimizer.layer_decay, (double)(last - (given ? setting->depth : depth)));
+  return TN_OK;
+}
+
+/* Parameters of a group that differ in their depth, or in their dimensions with no_decay, are groups. */
+static tn_status parameter_groups_divide(tn_updater *u) {
+  const tn_optimizer_section *s = &u->settings->optimizer;
+  bool layers = s->layer_decay > 0 && s->layer_decay < 1;
+  int64_t *depths = NULL, last = 0;
+  if (layers) TN_TRY(tn_updater_find_depths(u, &depths, &last));
+  for (int32_t i = 0; i < u->n_params; i++) {
+    tn_trained_parameter *param = &u->params[i];
+    const tn_group_setting *setting = parameter_groups_setting(u, param->group);
+    tn_update_group wanted = u->groups[param->group];
+    double factor = 1;
+    if (layers) TN_TRY(parameter_groups_decay(u, setting, depths[i], last, &factor));
+    wanted.lr *= factor;
+    wanted.decays = !s->no_decay || param->state->type.rank > 1 || (setting != NULL && setting->decays);
+    param->group = parameter_groups_find(u, wanted);
+  }
+  return TN_OK;
+}
+
+const void *tn_updater_group_options(const tn_updater *u, int32_t group) {
+  const tn_group_setting *setting = parameter_groups_setting(u, u->groups[group].setting);
+  return setting == NULL ? u->settings->optimizer_options : setting->options;
+}
+
+/* [optimizer] no_decay */
+static bool parameter_groups_is_zero(const tn_updater *u, int32_t group, const tn_option *option) {
+  return tn_text_equal(option->name, "weight_decay") && !u->groups[group].decays;
+}
+
+static double parameter_groups_option(const tn_updater *u, int32_t group, const tn_option *option) {
+  const char *field = (const char *)tn_updater_group_options(u, group) + option->offset;
+  double value = option->type == TN_OPT_INT ? (double)*(const int64_t *)field : *(const double *)field;
+  if (parameter_groups_is_zero(u, group, option)) return 0;
+  return tn_text_equal(option->name, "lr") ? value * u->groups[group].lr : value;
 }
 
 /* A new entry. */
@@ -72,6 +141,8 @@ static tn_status parameter_groups_allocate_options(tn_updater *u) {
 
 tn_status tn_updater_group(tn_updater *u) {
   TN_TRY(parameter_groups_assign(u));
+  TN_TRY(parameter_groups_start(u));
+  TN_TRY(parameter_groups_divide(u));
   return parameter_groups_allocate_options(u);
 }
 
@@ -102,9 +173,10 @@ static tn_status parameter_groups_add_input(tn_updater *u, const char *name, tn_
   tn_scheduled_option *scheduled = parameter_groups_add(u, option->name, input, info->n_groups);
   if (scheduled == NULL) return TN_ENOMEM;
   for (int32_t g = 0; g < info->n_groups; g++) {
-    const char *group = g == 0 ? "" : u->settings->groups[g - 1].name;
-    scheduled->values[g] = parameter_groups_option(u->settings, g, option);
-    scheduled->schedules[g] = tn_settings_schedule(u->settings, name, group);
+    const tn_group_setting *group = parameter_groups_setting(u, u->groups[g].setting);
+    scheduled->values[g] = parameter_groups_option(u, g, option);
+    if (!parameter_groups_is_zero(u, g, option))
+      scheduled->schedules[g] = tn_settings_schedule(u->settings, name, group == NULL ? "" : group->name);
   }
   return TN_OK;
 }

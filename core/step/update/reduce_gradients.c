@@ -52,32 +52,43 @@ static tn_bucket bucket_from(const tn_updater *u, const tn_gradient_part *part, 
   return b;
 }
 
-/* An elementwise optimizer is independent of the layout of a parameter, so its gradients may have the
- * parameter's layout. An optimizer for one parameter at a time reads row-major slices of the flat vector. */
-static bool bucket_is_elementwise(const tn_updater *u) {
-  return u->settings->optimizer_kind->granularity == TN_UPDATE_ELEMENTWISE;
+/* The operands of a pack of the bucket's parameters, and where each begins. */
+static void bucket_pack_values(tn_updater *u, const tn_bucket *bucket, const tn_val *values) {
+  int64_t *offsets = tn_arena_alloc(u->arena, tn_size_mul((size_t)bucket->n, sizeof *offsets));
+  if (offsets == NULL) tn_builder_fail(u->b, TN_ENOMEM);
+  for (int32_t i = 0; offsets != NULL && i < bucket->n; i++) {
+    const tn_trained_parameter *param = &u->params[bucket->first + i];
+    offsets[i] = param->offset - bucket->start;
+    tn_op_arg(u->b, values != NULL ? values[i] : param->gradient);
+  }
+  if (offsets != NULL) tn_op_set_ints(u->b, "offsets", bucket->n, offsets);
 }
 
-static tn_val bucket_pack(tn_updater *u, const tn_bucket *bucket) {
-  int64_t *offsets = tn_arena_alloc(u->arena, tn_size_mul((size_t)bucket->n, sizeof *offsets));
-  if (offsets == NULL) {
-    tn_builder_fail(u->b, TN_ENOMEM);
-    return 0;
-  }
+/* The values of a bucket's parameters as one vector; NULL: their gradients. An elementwise optimizer is
+ * independent of the layout of a parameter, so its gradients may have the parameter's layout. An optimizer
+ * for one parameter at a time reads row-major slices of the flat vector. */
+static tn_val bucket_pack(tn_updater *u, const tn_bucket *bucket, const tn_val *values, bool layouts) {
   tn_op_begin(u->b, "pack");
-  for (int32_t i = 0; i < bucket->n; i++) {
-    offsets[i] = u->params[bucket->first + i].offset - bucket->start;
-    tn_op_arg(u->b, u->params[bucket->first + i].gradient);
-  }
-  tn_op_set_ints(u->b, "offsets", bucket->n, offsets);
+  bucket_pack_values(u, bucket, values);
   tn_op_set_int(u->b, "count", bucket->stop - bucket->start);
-  if (bucket_is_elementwise(u)) {
+  if (layouts) {
     const char *region = tn_updater_region(u, bucket->part, TN_PARAM_REGION);
     if (region == NULL) tn_builder_fail(u->b, TN_ENOMEM);
     tn_op_set_text(u->b, "region", region != NULL ? region : "");
     tn_op_set_int(u->b, "start", bucket->start);
   }
   return tn_op_end(u->b);
+}
+
+tn_val tn_updater_pack(tn_updater *u, const tn_gradient_part *part, const tn_val *values) {
+  tn_bucket all = {.part = part, .first = part->first, .n = part->n, .start = 0, .stop = part->count};
+  return bucket_pack(u, &all, values, u->settings->optimizer_kind->granularity == TN_UPDATE_ELEMENTWISE);
+}
+
+tn_val tn_updater_slice(const tn_updater *u, const tn_trained_parameter *param, tn_val flat) {
+  const tn_type *type = &param->state->type;
+  int64_t start = param->offset, stop = start + tn_type_count(type);
+  return tn_reshape(u->b, tn_slice_axis(u->b, flat, 0, start, stop), type->rank, type->dims);
 }
 
 /* The gradients that earlier micro-batches have accumulated. */
@@ -127,7 +138,7 @@ static tn_val bucket_sum_over_ranks(tn_updater *u, int32_t number, tn_val gradie
 
 static tn_val bucket_reduce(tn_updater *u, const tn_bucket *bucket, int32_t number) {
   const char *path;
-  tn_val gradient = bucket_pack(u, bucket);
+  tn_val gradient = bucket_pack(u, bucket, NULL, !u->row_major);
   if (u->graph->micro_batches > 1)
     gradient = tn_add(u->b, bucket_accumulated(u, bucket, &path), tn_to_dtype(u->b, gradient, TN_F32));
   return bucket_is_reduced(u) ? bucket_sum_over_ranks(u, number, gradient) : gradient;
@@ -184,8 +195,8 @@ tn_status tn_updater_reduce(tn_updater *u) {
 static tn_status accumulate_bucket(tn_updater *u, const tn_bucket *bucket, tn_val first) {
   tn_build *b = u->b;
   const char *path = NULL;
-  tn_val gradient = tn_to_dtype(b, bucket_pack(u, bucket), TN_F32),
-         before = bucket_accumulated(u, bucket, &path);
+  tn_val packed = bucket_pack(u, bucket, NULL, !u->row_major);
+  tn_val gradient = tn_to_dtype(b, packed, TN_F32), before = bucket_accumulated(u, bucket, &path);
   tn_val now = tn_where(b, first, gradient, tn_add(b, before, gradient));
   TN_TRY(tn_build_status(b));
   return tn_graph_commit(u->graph, path, now, 0);

@@ -9,37 +9,6 @@
 #include "core/step/update/update_stages.h"
 #include "tenon/ops.h"
 
-/* The sum of the squares of all gradients. */
-static tn_val update_squares(tn_updater *u) {
-  tn_val all = 0;
-  for (int32_t i = 0; i < u->n_parts; i++) {
-    tn_val flat = u->parts[i].gradient;
-    tn_val sum = tn_reduce_sum(u->b, tn_mul(u->b, flat, flat), 0, NULL, 0);
-    all = i == 0 ? sum : tn_add(u->b, all, sum);
-  }
-  return tn_updater_over_shards(u, all, TN_REDUCTION_SUM);
-}
-
-/* g * min(1, clip / (|g| + 1e-6)), PyTorch's clip_grad_norm_. */
-static void update_clip(tn_updater *u, double most) {
-  tn_build *b = u->b;
-  tn_val norm = tn_sqrt(b, update_squares(u));
-  tn_val ratio = tn_div(b, tn_scalar(b, TN_F32, most), tn_affine(b, norm, 1.0, 1e-6));
-  tn_val factor = tn_minimum(b, ratio, tn_scalar(b, TN_F32, 1.0));
-  if (tn_build_status(b) == TN_OK && tn_graph_output(u->graph, "grad_norm", norm) != TN_OK)
-    tn_builder_fail(b, TN_ENOMEM);
-  for (int32_t i = 0; i < u->n_parts; i++) u->parts[i].gradient = tn_mul(b, u->parts[i].gradient, factor);
-}
-
-/* min(max(g, -limit), limit), PyTorch's clip_grad_value_. */
-static void update_clip_values(tn_updater *u, double limit) {
-  tn_build *b = u->b;
-  for (int32_t i = 0; i < u->n_parts; i++) {
-    tn_val raised = tn_maximum(b, u->parts[i].gradient, tn_scalar(b, TN_F32, -limit));
-    u->parts[i].gradient = tn_minimum(b, raised, tn_scalar(b, TN_F32, limit));
-  }
-}
-
 /* The counter of a part, whose updates begin when it thaws, or of a phase. */
 static tn_val update_counter(tn_build *b, void *context, int32_t which) {
   tn_updater *u = context;
@@ -82,15 +51,30 @@ static tn_status update_refuse_random(const tn_updater *u, size_t first) {
   return TN_OK;
 }
 
+/* The wrappers of the optimizer change the new parameter that it has made. */
+static tn_status update_follow(tn_updater *u, const tn_val yielded[TN_UPDATE_RESULTS], tn_val *next) {
+  const tn_optimizer_section *s = &u->settings->optimizer;
+  const char *name = u->settings->optimizer_kind->item.name;
+  if (!(*next = yielded[0])) return tn_failf(u->env, TN_EINVAL, "optimizer '%s' yielded no parameter", name);
+  if (s->cautious && !yielded[2])
+    return tn_failf(u->env, TN_EINVAL,
+                    "[optimizer] cautious = yes: optimizer '%s' does not tell the step of a parameter apart; "
+                    "expected one that does, such as adamw, or cautious = no",
+                    name);
+  if (s->cautious) *next = tn_updater_step_cautiously(u, yielded);
+  if (s->lookahead > 0) *next = tn_updater_look_ahead(u, *next);
+  return tn_build_status(u->b);
+}
+
 static tn_status update_call_optimizer(tn_updater *u, const tn_val in[2], const char *prefix, uint64_t seed,
                                        tn_val *next) {
+  tn_val yielded[TN_UPDATE_RESULTS] = {0};
   const tn_optimizer *kind = u->settings->optimizer_kind;
-  int32_t group = u->one ? u->one->group : 0;
-  const void *options = group == 0 ? u->settings->optimizer_options : u->settings->groups[group - 1].options;
+  const void *options = tn_updater_group_options(u, u->one ? u->one->group : 0);
   tn_build_frame frame = {.in = in,
                           .n_in = 2,
-                          .yielded = next,
-                          .n_yield = 1,
+                          .yielded = yielded,
+                          .n_yield = u->settings->optimizer.cautious ? TN_UPDATE_RESULTS : 1,
                           .prefix = prefix,
                           .where = "",
                           .training = true,
@@ -105,10 +89,10 @@ static tn_status update_call_optimizer(tn_updater *u, const tn_val in[2], const 
   tn_status status = tn_optimizer_update(u->b, kind, options);
   /* the first error is the cause: the optimizer may have failed because of it */
   if (status != TN_OK) tn_builder_fail(u->b, status);
-  status = tn_build_status(u->b);
+  status = tn_wrap(u->env, tn_build_status(u->b), "optimizer '%s'", kind->item.name);
+  if (status == TN_OK) status = update_follow(u, yielded, next);
   tn_builder_pop(u->b);
-  if (status != TN_OK) return tn_wrap(u->env, status, "optimizer '%s'", kind->item.name);
-  if (!*next) return tn_failf(u->env, TN_EINVAL, "optimizer '%s' yielded no parameter", kind->item.name);
+  TN_TRY(status);
   return u->shards > 1 ? update_refuse_random(u, first) : TN_OK;
 }
 
@@ -134,9 +118,7 @@ static tn_status update_flat_region(tn_updater *u, const tn_gradient_part *part,
 static tn_status update_parameter(tn_updater *u, const tn_trained_parameter *param, tn_val flat,
                                   uint64_t seed) {
   const tn_gstate *state = param->state;
-  int64_t start = param->offset, stop = start + tn_type_count(&state->type);
-  tn_val gradient =
-      tn_reshape(u->b, tn_slice_axis(u->b, flat, 0, start, stop), state->type.rank, state->type.dims);
+  tn_val gradient = tn_updater_slice(u, param, flat);
   tn_val now = tn_graph_state(u->graph, state->path, &state->type, state->what, state->init, state->where),
          next = 0;
   if (!now) return u->env->record->code;
@@ -201,9 +183,7 @@ static tn_status update_emit_stages(tn_updater *u, uint64_t seed) {
   TN_TRY(tn_updater_guard_statistics(u));
   TN_TRY(tn_updater_guard(u));
   tn_updater_unscale(u);
-  if (u->settings->optimizer.clip_value > 0) update_clip_values(u, u->settings->optimizer.clip_value);
-  if (u->settings->optimizer.clip > 0) update_clip(u, u->settings->optimizer.clip);
-  TN_TRY(tn_build_status(u->b));
+  TN_TRY(tn_updater_clip(u));
   size_t first = u->graph->commits.n;
   TN_TRY(tn_updater_average_statistics(u));
   for (int32_t i = 0; i < u->n_parts; i++) TN_TRY(update_part(u, &u->parts[i], seed));
@@ -236,6 +216,7 @@ static tn_status update_emit_with(tn_training_graph *t, tn_update_info *info,
                   .info = info,
                   .params = t->params,
                   .n_params = t->n_params,
+                  .row_major = tn_updater_sees_parameters(t->settings),
                   .shards = tn_settings_shards(t->settings, t->model->graph->ranks),
                   .scale = t->scale};
   /* the update belongs to no layer, but its random streams need the seed */

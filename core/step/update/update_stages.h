@@ -7,10 +7,14 @@
  * shard_parts.c        divide                   with a sharded optimizer: a part for each bucket
  * reduce_gradients.c   reduce, accumulate       one flat vector a part, over ranks and micro-batches
  * parameter_groups.c   group, option            [group.NAME], values of scheduled options
+ * layer_depths.c       find_depths              [optimizer] layer_decay: the layers of the parameters
  * optimizer_state.c    allocate, state          locations of parameters and optimizer state
  * loss_scaling.c       scale, guard, unscale    loss scaling, and which updates are applied
  * averages.c           average                  averages of parameters and statistics
- * update.c             clip, optimizer, commits and the order of the stages */
+ * clip.c               clip                     limits of the gradients
+ * cautious.c           step_cautiously          [optimizer] cautious
+ * lookahead.c          look_ahead               [optimizer] lookahead
+ * update.c             optimizer, commits and the order of the stages */
 #pragma once
 
 #include "core/step/graphs/training_graph.h"
@@ -28,6 +32,13 @@ typedef struct tn_gradient_part {
   tn_val gradient;  /* of those, as one vector: set by `reduce`, f32 from `unscale` on */
 } tn_gradient_part;
 
+/* Parameters whose scheduled options have the same values. */
+typedef struct tn_update_group {
+  int32_t setting; /* 0: [optimizer]; n: the n-th of the settings' groups */
+  double lr;       /* factor of the learning rate */
+  bool decays;     /* whether it has weight decay */
+} tn_update_group;
+
 typedef struct tn_updater {
   tn_env *env;
   tn_arena *arena;
@@ -42,6 +53,8 @@ typedef struct tn_updater {
   int32_t n_params;
   tn_gradient_part *parts;
   int32_t n_parts;
+  bool row_major; /* `reduce` packs row-major gradients, because not all that reads them is elementwise */
+  tn_update_group *groups;         /* info->n_groups: those of the settings first, in their order */
   int32_t shards;                  /* the ranks that share the update; 1: each updates all parameters */
   const tn_gradient_part *part;    /* the current part */
   const tn_trained_parameter *one; /* optimizers for one parameter at a time: the current parameter */
@@ -90,9 +103,32 @@ void tn_updater_unscale(tn_updater *u);
  * the new one is not finite. */
 tn_status tn_updater_guard_statistics(tn_updater *u);
 
-/* Assigns each parameter to the first [group.NAME] that matches, or to group 0, and allocates the scheduled
- * options. */
+/* Assigns each parameter to the first [group.NAME] that matches, or to group 0, divides groups by layer_decay
+ * and no_decay, and allocates the scheduled options. */
 tn_status tn_updater_group(tn_updater *u);
+/* The options of the optimizer for a group. */
+const void *tn_updater_group_options(const tn_updater *u, int32_t group);
+/* The depths of the parameters: the place of each one's layer among those of the model, counted from 0, in an
+ * array of the arena, and the greatest of all. */
+tn_status tn_updater_find_depths(tn_updater *u, int64_t **depths, int64_t *last);
+/* After `unscale`: limits the gradients, by [optimizer] clip_value, clip_layer, clip_adaptive and clip, in
+ * this order. */
+tn_status tn_updater_clip(tn_updater *u);
+/* Whether gradients have limits. */
+bool tn_updater_clips(const tn_updater *u);
+/* Whether something reads the gradient of each parameter in its shape. */
+bool tn_updater_sees_parameters(const tn_settings *settings);
+/* A parameter's elements of its part's vector, in its shape. */
+tn_val tn_updater_slice(const tn_updater *u, const tn_trained_parameter *param, tn_val flat);
+/* Packs a value for each parameter of a part, in its shape, into one vector, which the optimizer takes. */
+tn_val tn_updater_pack(tn_updater *u, const tn_gradient_part *part, const tn_val *values);
+/* Of an optimizer, in its frame: the new parameter, and for [optimizer] cautious the parameter without the
+ * step, the step, and the gradient that it follows (core/graph/build/emit_optimizer.h). */
+enum { TN_UPDATE_RESULTS = 4 };
+/* [optimizer] cautious: the new parameter by the elements of the step that agree with the gradient. */
+tn_val tn_updater_step_cautiously(tn_updater *u, const tn_val results[TN_UPDATE_RESULTS]);
+/* [optimizer] lookahead: the new parameter, or in every so many updates the slow one. */
+tn_val tn_updater_look_ahead(tn_updater *u, tn_val next);
 /* Frame callback: the value of a scheduled option for the current parameters; 0: it is a number. */
 tn_val tn_updater_option(tn_build *b, void *updater, const char *name);
 

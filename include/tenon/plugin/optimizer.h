@@ -8,6 +8,10 @@
  *
  *   next_momentum = beta * momentum + grad; next_param = param - lr * next_momentum
  *
+ * In place of next_param it may define `kept`, the parameter with its weight decay, and `move`, the step, of
+ * which next_param is the difference: then [optimizer] cautious can change the step. A statement `g` is the
+ * gradient that the step follows; without one it is grad.
+ *
  * It may name param, grad (both f32), the states, the options, and `updates`, the number of this update,
  * counted from 1, an f64 scalar. Arithmetic on `updates` and numbers alone is in f64, and is rounded to f32
  * where it meets a tensor. A state begins with zeros. An option marked TN_OPT_SCHEDULED (lr, weight_decay) is

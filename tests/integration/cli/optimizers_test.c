@@ -68,7 +68,7 @@ static void optimizers_are_those_of_their_libraries(void **state) {
 
 /* All kinds of state: vectors, one number for all, averages, and those of one parameter. */
 static const char *const kinds[] = {"nadam lr=0.01", "schedule_free_adamw lr=0.02", "muon lr=0.02",
-                                    "lion lr=0.01", "adafactor"};
+                                    "lion lr=0.01 cautious=yes lookahead=3", "adafactor"};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static void expect_same(const char *what, int run, int other, double within) {
@@ -117,12 +117,27 @@ static void low_precision_trains(void **state) {
                 : "--set precision.policy=bf16");
 }
 
+static double launches(const char *more) {
+  return program_number(program_json(0, "plan net.ini --set optimizer.type=adamw %s", more), "launches");
+}
+
+/* Elementwise, they are part of the launch of the optimizer. */
+static void one_launch_updates_all(void **state) {
+  (void)state;
+  write_data();
+  double plain = launches("");
+  assert_true(plain > 0 && launches("--set optimizer.lookahead=5 --set optimizer.no_decay=yes") == plain);
+  assert_true(launches("--set optimizer.layer_decay=0.5 --set optimizer.no_decay=yes") == plain);
+  assert_true(launches("--set optimizer.cautious=yes") > plain);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(optimizers_are_those_of_their_libraries, program_open, program_close),
       cmocka_unit_test_setup_teardown(resuming_is_exact, program_open, program_close),
       cmocka_unit_test_setup_teardown(ranks_agree_with_one_device, program_open, program_close),
       cmocka_unit_test_setup_teardown(low_precision_trains, program_open, program_close),
+      cmocka_unit_test_setup_teardown(one_launch_updates_all, program_open, program_close),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -160,6 +160,18 @@ static void a_clipped_norm_is_summed_in_another_order(void **state) {
   nets_compare("clipped", "shared", "whole", NETS_BAND);
 }
 
+/* Each device limits all gradients, of which it has a piece, so the limits have the same bits. */
+static void limits_of_parameters_and_units(void **state) {
+  (void)state;
+  share(nets_lenet, 2, "--set optimizer.clip_layer=0.01 --set distributed.bucket=16KiB");
+  share(nets_resnet, 2,
+        "--set optimizer.clip_adaptive=0.01 --set group.head.match=fc* --set group.head.clip_adaptive=0 "
+        "--set precision.policy=bf16");
+  share(nets_lenet, 4,
+        "--set optimizer.clip_adaptive=0.01 --set optimizer.accumulate=2 --set data.train.batch=4 --set "
+        "optimizer.layer_decay=0.5 --set optimizer.no_decay=yes --set optimizer.weight_decay=0.01");
+}
+
 /* ---- memory ---- */
 
 static const char plan[] = "plan model.ini --set backend.use=sim --set backend.sim.devices=4 "
@@ -394,6 +406,7 @@ int main(void) {
       CASE(groups_of_parameters),
       CASE(sums_in_half_precision),
       CASE(a_clipped_norm_is_summed_in_another_order),
+      CASE(limits_of_parameters_and_units),
       CASE(a_device_keeps_its_part_of_the_state),
       CASE(low_precision_is_gathered),
       CASE(parameters_are_gathered_beside_backward),

@@ -92,6 +92,15 @@ static void a_formula_commits_its_states_and_yields_the_parameter(void **state) 
   assert_verified(&R, R.graph);
 }
 
+static void the_parameter_is_what_is_kept_without_the_move(void **state) {
+  (void)state;
+  assert_ok(&R, emit(mean_state, MEAN_RULE "kept = param; move = lr * next_mean", false, 0));
+  assert_int_not_equal(next, 0);
+  assert_string_equal(tn_graph_maker(R.graph, next)->op->item.name, "sub");
+  expect_mistake(mean_state, MEAN_RULE "kept = param * lr", "expected next_param, or kept and move");
+  expect_mistake(mean_state, "kept = param; move = lr * grad", "next_ and the name of each state");
+}
+
 static void a_state_exists_with_its_option(void **state) {
   (void)state;
   static const char formula[] = MEAN_RULE "next_most = exp(most + next_mean);"
@@ -147,8 +156,10 @@ static void mistakes_are_told(void **state) {
       {NULL, "next_param = param - lr *", "of optimizer rule: column 26: expected a number, a name"},
       {NULL, "next_param = param - rate * grad",
        "column 22: expected an operand, an earlier name or a numeric option"},
-      {NULL, "step = lr * grad", "expected next_param, or next_ and the name of a state"},
-      {mean_state, "next_param = param - lr * grad", "expected next_param, or next_ and the name of a state"},
+      {NULL, "step = lr * grad",
+       "expected next_param, or kept and move, and next_ and the name of each state"},
+      {mean_state, "next_param = param - lr * grad",
+       "expected next_param, or kept and move, and next_ and the name of each state"},
       {NULL, "next_param = param - reduce_sum(grad)", "expected a pointwise op"},
       {NULL, "param = param - grad", "expected a new name"},
   };
@@ -171,6 +182,7 @@ static void a_state_depends_on_an_option_of_the_optimizer(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(a_formula_commits_its_states_and_yields_the_parameter),
+      CASE(the_parameter_is_what_is_kept_without_the_move),
       CASE(a_state_exists_with_its_option),
       CASE(a_state_exists_where_its_option_is_yes),
       CASE(scalars_are_rounded_where_they_meet_a_tensor),
