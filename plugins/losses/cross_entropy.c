@@ -19,6 +19,10 @@ static tn_status build_soft_cross_entropy(tn_build *b, const cross_entropy_optio
     return tn_fail(
         b, TN_EINVAL, NULL,
         "a target with a part for each class has another shape than the scores, expected the same");
+  if (o->z_loss > 0)
+    return tn_fail(b, TN_EINVAL, "z_loss",
+                   "it goes with class numbers, and this target has a part for each "
+                   "class");
   if (o->ignore != NO_CLASS)
     return tn_fail(b, TN_EINVAL, "ignore",
                    "ignore is a class number, and this target has a part for each class");
@@ -40,13 +44,25 @@ static tn_status build_soft_cross_entropy(tn_build *b, const cross_entropy_optio
   return TN_OK;
 }
 
-/* The loss of class numbers. It is linear in label smoothing that moves: 0 and a half have its ends. */
+/* 1 for each target that counts, in the type of the loss. */
+static tn_val cross_entropy_counts(tn_build *b, const cross_entropy_options *o, tn_val loss) {
+  return tn_to_dtype(b, targets_counted(b, tn_build_in(b, 1), o->ignore), tn_val_type(b, loss)->dtype);
+}
+
+/* The loss of class numbers, with z_loss log(Z)^2 of the targets that count (Chowdhery et al., 2022). log(Z)
+ * is a result of the op. */
+static tn_val cross_entropy_with_z(tn_build *b, const cross_entropy_options *o, double smoothing) {
+  tn_val loss = tn_cross_entropy(b, tn_build_in(b, 0), tn_build_in(b, 1), o->axis, o->ignore, smoothing);
+  if (o->z_loss <= 0) return loss;
+  tn_val log_z = tn_op_result(b, loss, 1), counts = cross_entropy_counts(b, o, loss);
+  tn_val square = tn_affine(b, tn_mul(b, log_z, log_z), o->z_loss, 0);
+  return tn_add(b, loss, tn_mul(b, square, counts));
+}
+
+/* The loss is linear in label smoothing that moves: 0 and a half have its ends. */
 static tn_val cross_entropy_of_classes(tn_build *b, const cross_entropy_options *o, tn_val smoothing) {
-  tn_val x = tn_build_in(b, 0), target = tn_build_in(b, 1);
-  if (smoothing == 0)
-    return tn_cross_entropy(b, x, target, o->axis, o->ignore, o->weights.n > 0 ? 0 : o->label_smoothing);
-  tn_val sharp = tn_cross_entropy(b, x, target, o->axis, o->ignore, 0),
-         half = tn_cross_entropy(b, x, target, o->axis, o->ignore, 0.5);
+  if (smoothing == 0) return cross_entropy_with_z(b, o, o->weights.n > 0 ? 0 : o->label_smoothing);
+  tn_val sharp = cross_entropy_with_z(b, o, 0), half = cross_entropy_with_z(b, o, 0.5);
   return cross_entropy_blend(b, sharp, half, tn_affine(b, smoothing, 2, 0));
 }
 
@@ -57,8 +73,9 @@ tn_status yield_cross_entropy(tn_build *b, const cross_entropy_options *o, tn_va
   if (weighted && smoothing != 0)
     return tn_fail(b, TN_EINVAL, "weights",
                    "weights beside a schedule of label_smoothing, expected one of the two");
-  tn_val loss = cross_entropy_of_classes(b, o, smoothing);
-  tn_val counts = tn_to_dtype(b, targets_counted(b, target, o->ignore), tn_val_type(b, loss)->dtype);
+  if (weighted && o->z_loss > 0)
+    return tn_fail(b, TN_EINVAL, "z_loss", "beside weights of classes, expected one of both");
+  tn_val loss = cross_entropy_of_classes(b, o, smoothing), counts = cross_entropy_counts(b, o, loss);
   if (weighted) return yield_weighted(b, o, loss, counts);
   tn_build_yield(b, 0, loss);
   tn_build_yield(b, 1, counts);

@@ -4,6 +4,8 @@
 static const tn_option cross_entropy_rows[] = {
     TN_OPT_WITH(cross_entropy_options, label_smoothing, TN_OPT_FLOAT, TN_OPT_SCHEDULABLE, "0", "[0, 1)",
                 "part of the target that is spread evenly over all classes"),
+    TN_OPT(cross_entropy_options, z_loss, TN_OPT_FLOAT, "0", "[0, 1e30]",
+           "factor of log(sum(exp(scores)))^2, which keeps the scores near 0 (PaLM has 1e-4)"),
     TN_OPT(cross_entropy_options, ignore, TN_OPT_INT, "-100", NULL, "targets of this class are ignored"),
     TN_OPT(cross_entropy_options, axis, TN_OPT_INT, "-1", NULL, "the dimension of the classes"),
     TN_OPT(cross_entropy_options, weights, TN_OPT_FLOATS, "[]", "[1e-30, 1e30]",

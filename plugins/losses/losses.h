@@ -7,7 +7,7 @@
 #include "tenon/plugin/layer.h"
 
 typedef struct cross_entropy_options {
-  double label_smoothing;
+  double label_smoothing, z_loss;
   int64_t ignore, axis;
   tn_floats weights; /* of the classes; empty: all are 1 */
 } cross_entropy_options;

@@ -28,6 +28,17 @@ def tversky(p, t, alpha, beta):
     return (1 - (both + 1) / (both + alpha * (p.sum(1) - both) + beta * (t.sum(1) - both) + 1)).mean()
 
 
+def distill(x, teacher, temperature):
+    """Hinton, Vinyals, Dean, 2015."""
+    return temperature ** 2 * F.kl_div(F.log_softmax(x / temperature, -1), F.softmax(teacher / temperature, -1),
+                                       reduction="batchmean")
+
+
+def with_z(loss, z, ignore=-100):
+    """loss + z log(sum(exp(x)))^2, a mean over the targets that count."""
+    return lambda x, y: loss(x, y) + z * (x.logsumexp(-1)[y != ignore] ** 2).mean()
+
+
 LOSSES = {"l1": nn.L1Loss(), "huber(delta=0.3)": nn.HuberLoss(delta=0.3), "huber": nn.HuberLoss(), "mse": nn.MSELoss(),
           "binary_cross_entropy": nn.BCEWithLogitsLoss(),
           "binary_cross_entropy(positive=2.5)": nn.BCEWithLogitsLoss(pos_weight=torch.tensor(2.5)),
@@ -60,10 +71,37 @@ LOSSES |= {
     "kl_div <- log_softmax(fc2), label * 0.8 + 0.1": lambda x, y: F.kl_div(x.log_softmax(-1), y * 0.8 + 0.1),
     "kl_div(log_target=yes) <- log_softmax(fc2), log(label * 0.8 + 0.1)":
         lambda x, y: F.kl_div(x.log_softmax(-1), (y * 0.8 + 0.1).log(), log_target=True),
+    "distill(temperature=3) <- fc2, label * 2 - 0.5": lambda x, y: distill(x, y * 2 - 0.5, 3),
 }
 CLASS_LOSSES = {name: loss for name, loss in LOSSES.items() if name.startswith("cross_entropy")}
 CLASS_LOSSES |= {"multi_margin": nn.MultiMarginLoss(), "multi_margin(p=2, margin=0.5)": nn.MultiMarginLoss(p=2, margin=0.5)}
 CLASS_LOSSES |= {"cross_entropy(weights=[0.5, 2, 1], ignore=2)": nn.CrossEntropyLoss(torch.tensor([0.5, 2, 1]), ignore_index=2)}
+CLASS_LOSSES |= {
+    "cross_entropy(z_loss=0.01)": with_z(nn.CrossEntropyLoss(), 0.01),
+    "cross_entropy(z_loss=0.01, label_smoothing=0.1, ignore=2)":
+        with_z(nn.CrossEntropyLoss(label_smoothing=0.1, ignore_index=2), 0.01, 2),
+    "distill(temperature=3, alpha=0.7) <- fc2, iota([1, 3], axis=1, dtype=f32) * cast(label, to=f32)[:, None], label":
+        lambda x, y: 0.7 * distill(x, torch.arange(3.) * y[:, None], 3) + 0.3 * F.cross_entropy(x, y)}
+
+
+def student(weights):
+    """Two epochs of tests/golden/losses/distill.ini: the teacher has `weights`, and is in eval mode; the student begins at 0."""
+    teacher, net = Net(), nn.Linear(6, 3)
+    teacher.load_state_dict({k: torch.tensor(v).view(teacher.state_dict()[k].shape) for k, v in weights.items()}, strict=False)
+    teacher.eval()
+    nn.init.zeros_(net.weight)
+    nn.init.zeros_(net.bias)
+    x, y = images.float() / 255, labels.long()
+    opt = torch.optim.SGD(net.parameters(), lr=0.2, momentum=0.9)
+    for _ in range(2):
+        for first in range(0, SAMPLES, BATCH):
+            part = slice(first, first + BATCH)
+            opt.zero_grad()
+            with torch.no_grad():
+                scores = teacher(x[part])
+            (0.9 * distill(net(x[part]), scores, 4) + 0.1 * F.cross_entropy(net(x[part]), y[part])).backward()
+            opt.step()
+    return {"student." + k: v.flatten().tolist() for k, v in net.state_dict().items()}
 
 
 def train(weights, loss, y):
@@ -81,8 +119,11 @@ def train(weights, loss, y):
 
 
 weights = initial_weights(os.path.abspath(sys.argv[1]), "losses")
+CLASS_LOSSES |= {"cross_entropy": nn.CrossEntropyLoss()}
 with open(os.path.join(sys.argv[2], "golden.json"), "w") as out:
     parts = F.one_hot(labels.long(), 3).float()
     lines = [f' "{name}": {json.dumps(train(weights, loss, parts))}' for name, loss in LOSSES.items()]
     lines += [f' "classes: {name}": {json.dumps(train(weights, loss, labels.long()))}' for name, loss in CLASS_LOSSES.items()]
+    teacher = train(weights, CLASS_LOSSES["cross_entropy"], labels.long())
+    lines.append(f' "student": {json.dumps(student(teacher))}')
     out.write("{\n" + ",\n".join(lines) + "\n}\n")

@@ -34,6 +34,7 @@ static void parameters_are_those_of_pytorch(void **state) {
   assert_non_null(golden);
   json_object_foreach(golden, loss, tensors) {
     char output[16];
+    if (strcmp(loss, "student") == 0) continue;
     write_loss(loss);
     snprintf(output, sizeof output, "run%d", k++);
     if (program_run("train net.ini --quiet --output %s", output) != 0) fail_msg("%s: %s", loss, program_err);
@@ -42,6 +43,31 @@ static void parameters_are_those_of_pytorch(void **state) {
       snprintf(file, sizeof file, "%s/net/checkpoints/last/model.safetensors", output);
       golden_expect_tensor(file, golden_names[i], json_object_get(tensors, golden_names[i]));
     }
+  }
+}
+
+/* Twelve steps. The teacher's weights come from a file, and its normalization works as in evaluation. */
+static void a_student_of_a_frozen_teacher_is_that_of_pytorch(void **state) {
+  (void)state;
+  static const char *const file = "out/student/checkpoints/last/model.safetensors";
+  const json_t *golden = json_object_get(file_json(LOSSES "/golden.json"), "student"), *want;
+  const char *name;
+  size_t n;
+  write_loss("classes: cross_entropy");
+  assert_int_equal(program_run("train net.ini --quiet --output teacher"), 0);
+  file_write("distill.ini", file_read(LOSSES "/distill.ini", &n));
+  if (program_run("train distill.ini --quiet --output out") != 0) fail_msg("%s", program_err);
+  json_object_foreach((json_t *)(uintptr_t)golden, name, want) golden_expect_tensor(file, name, want);
+  assert_int_equal(json_object_size(golden), 2);
+  static const char *const kept[] = {"fc1.weight", "bn.running_mean", "bn.running_var", "fc2.bias"};
+  for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+    char teacher[32];
+    snprintf(teacher, sizeof teacher, "teacher.%s", kept[i]);
+    size_t count = 0, other = 0;
+    const float *is = tensor_find(file, teacher, &count),
+                *was = tensor_find("teacher/net/checkpoints/last/model.safetensors", kept[i], &other);
+    assert_true(is != NULL && was != NULL && count == other);
+    assert_memory_equal(is, was, count * sizeof *is);
   }
 }
 
@@ -71,6 +97,21 @@ static void other_shapes_and_options_are_refused(void **state) {
   write_loss("cross_entropy(weights=[1, 2])");
   assert_int_equal(program_run("train net.ini"), 65);
   assert_non_null(strstr(program_err, "weights has 2 numbers, expected one for each of the 3 classes"));
+  write_loss("cross_entropy(z_loss=0.1)");
+  assert_int_equal(program_run("train net.ini"), 65);
+  assert_non_null(strstr(program_err, "it goes with class numbers"));
+  write_loss("classes: cross_entropy(z_loss=0.1, weights=[1, 2, 3])");
+  assert_int_equal(program_run("train net.ini"), 65);
+  assert_non_null(strstr(program_err, "beside weights of classes, expected one of both"));
+  write_loss("classes: distill <- fc2, fc1, label");
+  assert_int_equal(program_run("train net.ini"), 65);
+  assert_non_null(strstr(program_err, "the scores of the student and of the teacher have two shapes"));
+  write_loss("classes: distill(temperature=0) <- fc2, fc2, label");
+  assert_int_equal(program_run("train net.ini"), 65);
+  assert_non_null(strstr(program_err, "temperature"));
+  write_loss("classes: distill(axis=3) <- fc2, fc2, label");
+  assert_int_equal(program_run("train net.ini"), 65);
+  assert_non_null(strstr(program_err, "3 is out of range for rank-2 scores"));
   write_loss("binary_cross_entropy(positive=-1)");
   assert_int_equal(program_run("train net.ini"), 65);
   assert_non_null(strstr(program_err, "positive"));
@@ -159,6 +200,8 @@ static void inputs_of_ctc_are_checked(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(parameters_are_those_of_pytorch, program_open, program_close),
+      cmocka_unit_test_setup_teardown(a_student_of_a_frozen_teacher_is_that_of_pytorch, program_open,
+                                      program_close),
       cmocka_unit_test_setup_teardown(a_large_score_has_a_finite_loss, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_target_that_is_too_long_has_no_alignment, program_open,
                                       program_close),
