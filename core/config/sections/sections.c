@@ -170,13 +170,14 @@ static tn_status section_note(const void *handle, tn_ini *ini, tn_section *secti
 
 static tn_status section_fill_key(const void *handle, tn_ini *ini, const tn_section *section, tn_key *key,
                                   tn_options *const *into, int32_t n) {
-  for (int32_t i = 0; i < n; i++)
-    if (tn_options_find(into[i]->item, key->name) != NULL) {
-      key->used = true;
-      return section_set_option(handle, ini, section, key, into[i]);
-    }
+  bool found = false;
   key->used = true;
-  return section_fail_no_option(handle, ini, section, key, into, n);
+  for (int32_t i = 0; i < n; i++) {
+    if (tn_options_find(into[i]->item, key->name) == NULL) continue;
+    TN_TRY(section_set_option(handle, ini, section, key, into[i]));
+    found = true;
+  }
+  return found ? TN_OK : section_fail_no_option(handle, ini, section, key, into, n);
 }
 
 tn_status tn_section_fill(const void *handle, tn_ini *ini, tn_section *section, tn_options *const *into,

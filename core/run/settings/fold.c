@@ -1,6 +1,8 @@
-/* core/run/settings/fold.c: [data] fold, the part of the training source that validation reads. */
+/* core/run/settings/fold.c: [data] fold, the part of the training source that validation reads. A source with
+ * an option of this name, such as `table`, divides its samples itself. */
 #include <stdlib.h>
 
+#include "core/config/options/options.h"
 #include "core/run/settings/section_tables.h"
 
 enum { MOST_PARTS = 100000 };
@@ -19,7 +21,8 @@ static bool fold_parse(const char *text, tn_data_fold *fold) {
 tn_status tn_settings_read_fold(tn_env *env, tn_ini *ini, tn_settings *s) {
   tn_data_setting *train = &s->data[TN_SPLIT_TRAIN];
   const char *text = train->section.fold;
-  if (!train->given || text == NULL || *text == '\0' || fold_parse(text, &train->fold)) return TN_OK;
+  if (!train->given || text == NULL || *text == '\0') return TN_OK;
+  if (tn_options_find(&train->source->item, "fold") != NULL || fold_parse(text, &train->fold)) return TN_OK;
   train->fold = (tn_data_fold){0};
   bool own = tn_ini_section(ini, "data.train") != NULL &&
              tn_section_key(tn_ini_section(ini, "data.train"), "fold") != NULL;

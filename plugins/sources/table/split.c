@@ -20,10 +20,11 @@ static bool split_given(const char *option) { return option[0] != '\0'; }
 
 static tn_status split_fold(const table *t, split_rule *r) {
   char rest;
-  if (sscanf(t->options->fold, "%" SCNd64 " of %" SCNd64 "%c", &r->fold, &r->folds, &rest) == 2 &&
+  if (sscanf(t->options->fold, "%" SCNd64 "/%" SCNd64 "%c", &r->fold, &r->folds, &rest) == 2 &&
       r->fold >= 1 && r->folds >= 2 && r->fold <= r->folds)
     return TN_OK;
-  return tn_fail(&t->env, TN_EINVAL, "fold", "fold = %s, expected a number of a number, such as 2 of 5",
+  return tn_fail(&t->env, TN_EINVAL, "fold",
+                 "fold = %s, expected a part and the number of parts, from 2 on, such as 2/5",
                  t->options->fold);
 }
 

@@ -32,7 +32,7 @@ static const tn_option options[] = {
     TN_OPT(table_options, time, TN_OPT_TEXT, "", NULL,
            "column of times: the last part of them is for validation, with split; windows follow them"),
     TN_OPT(table_options, fold, TN_OPT_TEXT, "", NULL,
-           "2 of 5: the second of five parts of the rows is for validation"),
+           "2/5: the second of five parts of the rows is for validation"),
     TN_OPT(
         table_options, weight, TN_OPT_TEXT, "", NULL,
         "column of weights: training draws rows in proportion to them, with replacement; balanced(COLUMN): "

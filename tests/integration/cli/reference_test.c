@@ -27,7 +27,7 @@ static void a_page_has_doc_options_and_example(void **state) {
   has("pages/layers.md", "layers = conv1: conv2d(16, kernel=3, padding=1)\n");
   has("pages/layers.md", "\nInputs: 3 to 4.\n");
   has("pages/layers.md", "\nInputs: 2 or more.\n");
-  has("pages/schedules.md", "| `unit` | `epochs`, `steps` | `epochs` |  |");
+  has("pages/schedules.md", "| `unit` | `epochs`, `steps`, `samples` | `epochs` |  |");
   has("pages/schedules.md", "[schedule]\ntype = exponential\ngamma = 0.95\n");
   has("pages/initializers.md", "layers = fc1: linear(10, init=normal(0, 0.02))\n");
   has("pages/sections.md", "\n## [group.NAME]\n");

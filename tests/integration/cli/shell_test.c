@@ -108,7 +108,8 @@ static void bash_completes_commands_values_and_files(void **state) {
   file_write("my net.ini", "");
   completes("tenon tr", "train ");
   completes("tenon che", "checkpoint ");
-  completes("tenon checkpoint \"\"", ".stderr .stdout bash convert diff ls my net.ini show verify ");
+  completes("tenon checkpoint \"\"",
+            ".stderr .stdout average bash convert diff ls merge my net.ini show verify ");
   completes("tenon checkpoint con", "convert ");
   completes("tenon checkpoint convert a b --dtype f", "f16 f32 f64 ");
   completes("tenon bench x.ini --mode l", "load ");

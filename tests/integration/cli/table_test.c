@@ -52,7 +52,7 @@ static void write_prices(void) {
   file_write("prices.csv", text);
   file_write("few.csv", "a\n0\n4\n");
   file_write("price.ini", "[run]\nname = price\nepochs = 40\n"
-                          "[data]\nsource = table\nfile = prices.csv\nfold = 1 of 4\nbatch = 8\n"
+                          "[data]\nsource = table\nfile = prices.csv\nfold = 1/4\nbatch = 8\n"
                           "inputs = a: numbers(a, standardize=yes)\n"
                           "targets = price: number(price, standardize=yes)\n"
                           "[model]\ninputs = a: f32[1]\ntargets = price: f32[]\nlayers =\n"
