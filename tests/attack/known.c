@@ -10,9 +10,9 @@ const known_attack known_attacks[] = {
     {"damage", 8, 14, "text/checkpoints/best: a link to /nowhere"},
     {"damage", 1, 16, "picture/checkpoints/best/state.json: the line"},
     /* no end */
-    {"inputs", 7, 190, "a file of IDX: a FIFO"},
+    {"inputs", 7, 195, "a file of IDX: a FIFO"},
     /* bytes that reach the terminal */
-    {"inputs", 7, 347, "a configuration: picture, the word"},
+    {"inputs", 7, 404, "a configuration: corners.ini, the word"},
     {"hostile", 7, 22, "7028103005123535761"},
     {"damage", 2, 272, "text/plan.json: the word"},
     /* a crash */

@@ -86,7 +86,7 @@ static void folds_divide_the_rows(void **state) {
   for (int k = 1; k <= 5; k++) {
     char text[16];
     uint8_t part[200];
-    snprintf(text, sizeof text, "%d of 5", k);
+    snprintf(text, sizeof text, "%d/5", k);
     const char *const more[] = {"fold", text, "group", "group", NULL};
     divide(more, part);
     for (int i = 0; i < 200; i++) in[i] += part[i] == 2;
@@ -97,13 +97,13 @@ static void folds_divide_the_rows(void **state) {
 static void two_ways_to_divide_are_refused(void **state) {
   (void)state;
   probe p;
-  static const char *const two[] = {"split", "0.2", "fold", "1 of 5", NULL},
-                           *const idle[] = {"group", "a", NULL}, *const fold[] = {"fold", "6 of 5", NULL};
+  static const char *const two[] = {"split", "0.2", "fold", "1/5", NULL},
+                           *const idle[] = {"group", "a", NULL}, *const fold[] = {"fold", "6/5", NULL};
   static const struct {
     const char *const *more;
     const char *message;
   } cases[] = {
-      {two, "expected one of them"}, {idle, "has no effect without split or fold"}, {fold, "such as 2 of 5"}};
+      {two, "expected one of them"}, {idle, "has no effect without split or fold"}, {fold, "such as 2/5"}};
   for (int i = 0; i < 3; i++) {
     assert_int_equal(table_open_part(&p, TN_SPLIT_TRAIN, "a\n1\n2\n", "a: number", "", cases[i].more),
                      TN_EINVAL);
@@ -198,7 +198,7 @@ static void wrong_windows_are_refused(void **state) {
     const char *inputs, *more[8], *message;
   } cases[] = {{"x: number(value)", {"horizon", "2"}, "have no effect without window"},
                {"x: text(name)", {"window", "2"}, "field 'x': text has no windows"},
-               {"x: number(value)", {"window", "2", "fold", "1 of 2"}, "which cuts windows; set group"},
+               {"x: number(value)", {"window", "2", "fold", "1/2"}, "which cuts windows; set group"},
                {"x: number(value)", {"window", "99"}, "the longest of this part has 15"},
                {"x: number(value)", {"window", "2", "series", "none"}, "has no column 'none'"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
