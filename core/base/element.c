@@ -63,3 +63,11 @@ double tn_element_load(int32_t dtype, const void *from, int64_t i) {
   default: return ((const double *)from)[i];
   }
 }
+
+void tn_elements_transpose(size_t bytes, int64_t rows, int64_t columns, const void *from, void *to) {
+  const char *in = from;
+  char *out = to;
+  for (int64_t r = 0; r < rows; r++)
+    for (int64_t c = 0; c < columns; c++)
+      memcpy(out + (size_t)(c * rows + r) * bytes, in + (size_t)(r * columns + c) * bytes, bytes);
+}

@@ -1,6 +1,7 @@
 /* core/base/element.h: elements of every dtype as doubles. */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "tenon/base.h"
@@ -17,3 +18,5 @@ double tn_element_load(int32_t dtype, const void *from, int64_t i);
 /* Stores a number. Floats round to nearest, ties to even, once; NaN stays NaN. Of an integer dtype the number
  * must be an element. */
 void tn_element_store(int32_t dtype, void *to, int64_t i, double v);
+/* A matrix (rows, columns) of elements of `bytes` each, as (columns, rows); the two do not overlap. */
+void tn_elements_transpose(size_t bytes, int64_t rows, int64_t columns, const void *from, void *to);

@@ -28,7 +28,7 @@ struct tn_safetensors {
   tn_safetensors_header header;
   safetensors_sum *sum;        /* NULL: the file is not summed */
   tn_gguf *gguf;               /* NULL: the file is one of safetensors */
-  tn_safetensors **shards;     /* of an index, each once; else there are none */
+  tn_safetensors **shards;     /* of an index, each once; NULL: a single file */
   int32_t n_shards, *shard_of; /* shard_of: of each tensor */
 };
 

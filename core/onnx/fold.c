@@ -160,28 +160,39 @@ static tn_status fold_dims(fold_work *w) {
   return fold_same(w, rank, dims);
 }
 
+/* Strides of the first operand, in elements. */
+static void fold_strides(const fold_work *w, int64_t stride[TN_MAX_RANK]) {
+  int64_t step = 1;
+  for (int32_t d = w->type[0]->rank - 1; d >= 0; step *= w->type[0]->dims[d--]) stride[d] = step;
+}
+
+/* The first operand's elements from `base` on, which lie in these strides along the dimensions of the result.
+ */
+static tn_status fold_walk(fold_work *w, int64_t base, const int64_t stride[TN_MAX_RANK]) {
+  TN_TRY(fold_new(w));
+  for (int64_t i = 0; i < tn_type_count(&w->out); i++) {
+    int64_t left = i, at = base;
+    for (int32_t d = w->out.rank - 1; d >= 0; left /= w->out.dims[d--])
+      at += left % w->out.dims[d] * stride[d];
+    w->to[i] = w->v[0][at];
+  }
+  return TN_OK;
+}
+
 static tn_status fold_transpose(fold_work *w) {
   const int64_t *order;
   int32_t count, rank = w->type[0]->rank;
-  int64_t stride[TN_MAX_RANK], step = 1;
+  int64_t own[TN_MAX_RANK], stride[TN_MAX_RANK];
   TN_TRY(onnx_wholes(w->n, "perm", -1, &order, &count));
   w->out = *w->type[0];
-  for (int32_t i = rank - 1; i >= 0; step *= w->type[0]->dims[i--]) stride[i] = step;
+  fold_strides(w, own);
   for (int32_t i = 0; i < rank; i++) {
     int64_t from = count == rank ? order[i] : rank - 1 - i;
     if (from < 0 || from >= rank) return ONNX_REFUSE(w->n, "an order of other dimensions");
     w->out.dims[i] = w->type[0]->dims[from];
+    stride[i] = own[from];
   }
-  TN_TRY(fold_new(w));
-  for (int64_t i = 0; i < w->count[0]; i++) {
-    int64_t left = i, at = 0;
-    for (int32_t d = rank - 1; d >= 0; d--) {
-      at += left % w->out.dims[d] * stride[count == rank ? order[d] : rank - 1 - d];
-      left /= w->out.dims[d];
-    }
-    w->to[i] = w->v[0][at];
-  }
-  return TN_OK;
+  return fold_walk(w, 0, stride);
 }
 
 /* The dimensions of the index in place of the axis. */
@@ -254,21 +265,18 @@ static tn_status fold_slice_axis(fold_work *w, int64_t i, fold_part *part) {
 
 static tn_status fold_slice(fold_work *w) {
   fold_part part = {.first = {0}};
+  int64_t base = 0, stride[TN_MAX_RANK];
   w->out = *w->type[0];
+  fold_strides(w, stride);
   for (int32_t d = 0; d < TN_MAX_RANK; d++) part.step[d] = 1;
   for (int32_t i = 2; i < w->n->node->n_in; i++)
     if (w->count[i] != w->count[1]) return ONNX_REFUSE(w->n, "lists of several lengths");
   for (int64_t i = 0; i < w->count[1]; i++) TN_TRY(fold_slice_axis(w, i, &part));
-  TN_TRY(fold_new(w));
-  for (int64_t i = 0; i < tn_type_count(&w->out); i++) {
-    int64_t left = i, at = 0, stride = 1;
-    for (int32_t d = w->out.rank - 1; d >= 0; stride *= w->type[0]->dims[d--]) {
-      at += (part.first[d] + left % w->out.dims[d] * part.step[d]) * stride;
-      left /= w->out.dims[d];
-    }
-    w->to[i] = w->v[0][at];
+  for (int32_t d = 0; d < w->out.rank; d++) {
+    base += part.first[d] * stride[d];
+    stride[d] *= part.step[d];
   }
-  return TN_OK;
+  return fold_walk(w, base, stride);
 }
 
 static tn_status fold_range(fold_work *w) {

@@ -79,8 +79,7 @@ static void weight_transpose(const void *how, const tn_type *type, const float *
   (void)how;
   int64_t rows = type->dims[type->rank - 2], columns = type->dims[type->rank - 1];
   for (int64_t at = 0; at < tn_type_count(type); at += rows * columns)
-    for (int64_t i = 0; i < rows; i++)
-      for (int64_t k = 0; k < columns; k++) to[at + k * rows + i] = from[at + i * columns + k];
+    tn_elements_transpose(sizeof *to, rows, columns, from + at, to + at);
 }
 
 bool onnx_same_tensor(const tn_onnx_tensor *x, const tn_onnx_tensor *y) {

@@ -14,12 +14,15 @@ enum { MOST_FOLDERS = 100000, FILE_LIMIT = 64 << 20 };
 
 /* ---- sweep.json ---- */
 
+static bool begin_halves(const tn_sweep_draw *d) {
+  return d->method == TN_SWEEP_HALVING || d->method == TN_SWEEP_ASHA;
+}
+
 /* The epochs after which configurations are compared: min_epochs, and factor times as many, up to all. */
 static json_t *begin_rungs(const tn_run *run, const tn_sweep_draw *d) {
   const tn_sweep_section *s = &run->settings.sweep;
   json_t *rungs = json_array();
-  bool halves = d->method == TN_SWEEP_HALVING || d->method == TN_SWEEP_ASHA;
-  for (int64_t r = s->min_epochs; halves && r < run->settings.run.epochs; r *= s->factor)
+  for (int64_t r = s->min_epochs; begin_halves(d) && r < run->settings.run.epochs; r *= s->factor)
     json_array_append_new(rungs, json_integer(r));
   json_array_append_new(rungs, json_integer(run->settings.run.epochs));
   return rungs;
@@ -178,8 +181,7 @@ static tn_status begin_open_folder(tn_run *run, const json_t *sweep, const char 
 
 static tn_status begin_check_rungs(tn_run *run, const tn_sweep_draw *d) {
   const tn_sweep_section *s = &run->settings.sweep;
-  bool halves = d->method == TN_SWEEP_HALVING || d->method == TN_SWEEP_ASHA;
-  if (!halves || s->min_epochs < run->settings.run.epochs) return TN_OK;
+  if (!begin_halves(d) || s->min_epochs < run->settings.run.epochs) return TN_OK;
   return tn_failf(
       &run->env, TN_EINVAL,
       "%s: [sweep] min_epochs = %lld with [run] epochs = %lld: nothing is left to halve, expected fewer "

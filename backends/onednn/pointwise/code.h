@@ -3,7 +3,7 @@
  * load for each operand, a store for each result, and the arithmetic.
  *
  * Code stands beside the program, which stays whole: it does the groups of 16 elements of a tile, and the
- * instructions do the others. They are the test of the code, and do everything where there is none: on
+ * instructions do the others. Tests compare the code with the instructions. The instructions do everything on
  * other processors, where the system grants no executable memory, and with option `code = off`. */
 #pragma once
 

@@ -12,7 +12,7 @@
 
 typedef struct tile_job {
   const tn_tile_program *program;
-  const tn_tile_code *code; /* NULL: there is none */
+  const tn_tile_code *code; /* NULL: the interpreter does all */
   const tn_launch *launch;
 } tile_job;
 
@@ -102,7 +102,7 @@ static void tile_run_chunk(void *arg, int64_t chunk) {
 /* Made by prepare, used by launch. */
 typedef struct tile_plan {
   tn_tile_program *program;
-  tn_tile_code *code; /* NULL: there is none */
+  tn_tile_code *code; /* NULL: the interpreter does all */
   tn_storage storage; /* of results that are not single values */
 } tile_plan;
 

@@ -132,7 +132,7 @@ static void unit_free(tn_unit_writer *w, int32_t reg) {
   w->held[reg] = TN_PW_NONE;
 }
 
-/* A vector register for the value of a register; TN_PW_NONE: there is none. */
+/* A vector register for the value of a register; TN_PW_NONE: all are in use. */
 static int32_t unit_take(tn_unit_writer *w, int32_t reg) {
   unit_free(w, reg);
   for (int32_t v = 0; v < UNIT_VALUES; v++)
@@ -191,7 +191,7 @@ static tn_x86_operand unit_memory(const tn_unit_writer *w, int32_t reg, int32_t 
 
 static bool unit_is_bytes(const tn_tile_insn *insn, int32_t k) { return insn->op == TN_PW_WHERE && k == 0; }
 
-/* The vector register of operand k, loaded if it was not. TN_PW_NONE: there is none. */
+/* The vector register of operand k, loaded if it was not. TN_PW_NONE: all are in use. */
 static int32_t unit_value(tn_unit_writer *w, const tn_tile_insn *insn, int32_t k) {
   int32_t reg = insn->in[k];
   if (w->held[reg] != TN_PW_NONE) return w->held[reg];

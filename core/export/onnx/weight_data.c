@@ -4,13 +4,6 @@
 #include "core/base/element.h"
 #include "core/export/onnx/write.h"
 
-static void weight_exchange(const tn_type *to_type, size_t element, const char *from, char *to) {
-  int64_t rows = to_type->dims[0], columns = to_type->dims[1];
-  for (int64_t i = 0; i < rows; i++)
-    for (int64_t k = 0; k < columns; k++)
-      memcpy(to + (size_t)(i * columns + k) * element, from + (size_t)(k * rows + i) * element, element);
-}
-
 static void weight_round(const tn_type *from_type, const void *from, int32_t dtype, void *to) {
   int64_t count = tn_type_count(from_type);
   for (int64_t i = 0; i < count; i++)
@@ -32,7 +25,8 @@ static tn_status weight_fill(const export_writer *w, const export_weight *weight
                                                     weight->norm, weight->is_shift ? NULL : weight->path,
                                                     tn_type_count(&type), (float *)(void *)state)
                               : request->read(request->context, weight->path, state, tn_type_bytes(&type)));
-  if (weight->transposed) weight_exchange(&type, tn_dtype_size(type.dtype), state, turned);
+  if (weight->transposed)
+    tn_elements_transpose(tn_dtype_size(type.dtype), type.dims[1], type.dims[0], state, turned);
   const char *from = weight->transposed ? turned : state;
   if (weight->type.dtype != type.dtype)
     weight_round(&type, from, weight->type.dtype, to);

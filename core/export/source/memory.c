@@ -73,12 +73,8 @@ static tn_status memory_insert(memory_work *w, size_t at, memory_block block) {
   return TN_OK;
 }
 
-static int64_t memory_round(int64_t bytes) {
-  return (bytes + SOURCE_ALIGNMENT - 1) / SOURCE_ALIGNMENT * SOURCE_ALIGNMENT;
-}
-
 static tn_status memory_take(memory_work *w, tn_val v) {
-  int64_t bytes = memory_round((int64_t)tn_type_bytes(tn_graph_type(w->p->graph, v))), from = 0;
+  int64_t bytes = source_room((int64_t)tn_type_bytes(tn_graph_type(w->p->graph, v))), from = 0;
   size_t at = 0;
   while (at < w->blocks.n && w->blocks.v[at].from - from < bytes) from = w->blocks.v[at++].to;
   w->p->offset[v] = from;

@@ -42,28 +42,31 @@ static source_panels conv_panels(const source_use *u) {
       .groups = a->groups, .columns = w->dims[0] / a->groups, .inner = w->dims[1] * w->dims[2] * w->dims[3]};
 }
 
-/* The kernel and the bias, in the file with the batch norm behind them; returns their number. */
-static int32_t conv_folded(const source_use *u, tn_val by, source_parameter in[2]) {
-  source_program *p = u->p;
-  const tn_export_norm *norm = tn_export_fold_norm(&p->arena, p->graph, u->node, by);
-  source_weight kernel = product_state(u, 1),
-                shift = {.type = {.dtype = TN_F32, .rank = 1, .dims = {source_in(u, 1)->dims[0]}}};
-  kernel.norm = shift.norm = norm;
-  if (!conv_is_depthwise(u)) kernel.panels = conv_panels(u);
-  in[0] = (source_parameter){"a1", "float", norm != NULL ? source_weight_pointer(p, &kernel) : NULL};
-  in[1] = (source_parameter){"a2", "float", norm != NULL ? source_weight_pointer(p, &shift) : NULL};
-  return 2;
+/* The bias that comes of a batch norm. */
+static source_parameter conv_shift(const source_use *u, const tn_export_norm *norm) {
+  const source_weight shift = {.norm = norm,
+                               .type = {.dtype = TN_F32, .rank = 1, .dims = {source_in(u, 1)->dims[0]}}};
+  return (source_parameter){"a2", "float", source_weight_pointer(u->p, &shift)};
 }
 
-/* The kernel in the order of the state, or in panels where it is a weight; and the bias. */
-static int32_t conv_unfolded(const source_use *u, bool packed, source_parameter in[2]) {
+/* The kernel, with `packed` in panels, and the bias; in the file with the batch norm behind them, which is
+ * part of them. Returns their number. */
+static int32_t conv_operands(const source_use *u, source_weight kernel, bool packed, source_parameter in[2]) {
   source_program *p = u->p;
-  source_weight kernel = product_state(u, 1);
-  kernel.panels = conv_panels(u);
-  in[0] = packed ? (source_parameter){"a1", "float", source_weight_pointer(p, &kernel)}
-                 : source_parameter_of(p, "a1", u->node->in[1]);
-  if (source_has(u, 2)) in[1] = source_parameter_of(p, "a2", u->node->in[2]);
-  return source_has(u, 2) ? 2 : 1;
+  tn_val by = p->folded[u->node->first_out];
+  if (by != 0) kernel.norm = tn_export_fold_norm(&p->arena, p->graph, u->node, by);
+  if (packed) kernel.panels = conv_panels(u);
+  bool lost = by != 0 && kernel.norm == NULL; /* memory is out */
+  in[0] = lost                ? (source_parameter){"a1", "float", NULL}
+          : packed || by != 0 ? (source_parameter){"a1", "float", source_weight_pointer(p, &kernel)}
+                              : source_parameter_of(p, "a1", u->node->in[1]);
+  if (by != 0 && !lost)
+    in[1] = conv_shift(u, kernel.norm);
+  else if (by == 0 && source_has(u, 2))
+    in[1] = source_parameter_of(p, "a2", u->node->in[2]);
+  else
+    return 1;
+  return 2;
 }
 
 static int64_t conv_padded(const source_use *u, int32_t i) {
@@ -96,12 +99,11 @@ static void conv_add_sizes(const source_use *u) {
 
 /* Panels of a kernel that is computed lie behind the padded planes. */
 static void product_conv(const source_use *u) {
-  bool depthwise = conv_is_depthwise(u), state = product_state(u, 1).path != NULL,
-       packs = !depthwise && !state;
+  const source_weight kernel = product_state(u, 1);
+  bool depthwise = conv_is_depthwise(u), state = kernel.path != NULL, packs = !depthwise && !state;
   const source_panels panels = conv_panels(u);
-  tn_val by = u->p->folded[u->node->first_out];
   source_parameter in[3] = {source_parameter_of(u->p, "a0", u->node->in[0])};
-  int32_t n = 1 + (by != 0 ? conv_folded(u, by, in + 1) : conv_unfolded(u, !depthwise && state, in + 1));
+  int32_t n = 1 + conv_operands(u, kernel, !depthwise && state, in + 1);
   int64_t planes = conv_scratch(u), packed = source_panel_elements(&panels);
   source_begin_with(u, in, n, planes + (packs ? packed * (int64_t)sizeof(float) : 0));
   u->p->kernels |= SOURCE_CONV_SIZES | (depthwise ? SOURCE_DEPTHWISE : SOURCE_TILE | SOURCE_CONV) |

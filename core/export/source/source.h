@@ -20,6 +20,11 @@
 
 enum { SOURCE_ALIGNMENT = 64, SOURCE_EXPRESSION = 128 };
 
+/* The room of a value or weight, so that the next one is aligned. */
+static inline int64_t source_room(int64_t bytes) {
+  return (bytes + SOURCE_ALIGNMENT - 1) / SOURCE_ALIGNMENT * SOURCE_ALIGNMENT;
+}
+
 /* Kernels that the text has where a step calls them, in the order of the text. */
 enum {
   SOURCE_TILE = 1,       /* of SOURCE_CONV and SOURCE_MATMUL */

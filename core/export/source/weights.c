@@ -28,7 +28,7 @@ const char *source_weight_pointer(source_program *p, const source_weight *weight
     source_weight w = *weight;
     w.offset = offset = p->weight_bytes;
     if (tn_vec_push(p->env, &p->weights, w) != TN_OK) return NULL;
-    p->weight_bytes += (bytes + SOURCE_ALIGNMENT - 1) / SOURCE_ALIGNMENT * SOURCE_ALIGNMENT;
+    p->weight_bytes += source_room(bytes);
   }
   return tn_arena_printf(&p->arena, "(const %s *)(const void *)(weights + %lld)",
                          source_type(weight->type.dtype), (long long)offset);

@@ -99,7 +99,7 @@ tn_val tn_frame_param(tn_build *handle, const char *name, const tn_type *type, c
   return frame_state(tn_builder_of(handle), name, type, init, TN_STATE_PARAM);
 }
 
-/* The commit that an earlier use of the same layer has made; NULL: there is none. */
+/* The commit that an earlier use of the same layer has made; NULL: this use is the first. */
 static tn_gcommit *frame_find_commit(tn_graph *g, const char *path) {
   for (size_t i = 0; i < g->commits.n; i++)
     if (tn_text_equal(g->commits.v[i].path, path)) return &g->commits.v[i];

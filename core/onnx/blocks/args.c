@@ -36,7 +36,7 @@ static bool arg_is_fixed(const blocks *b, const block_kind *kind, int32_t i) {
   return true;
 }
 
-/* The factor that the first group has: 4 for 256 and 64; -1: there is none. */
+/* The factor that the first group has: 4 for 256 and 64; -1: no factor fits. */
 static int32_t arg_guess(const blocks *b, const block_kind *kind, int32_t i, int32_t k) {
   const block_group *g = &b->groups.v[kind->group];
   int64_t x = arg_whole(block_number_at(b, g, i)), y = arg_whole(block_number_at(b, g, k));

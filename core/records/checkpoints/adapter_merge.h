@@ -22,7 +22,7 @@ typedef struct tn_stored_adapters {
 tn_status tn_stored_adapters_list(tn_arena *arena, const tn_weights_names *names, const char *path,
                                   const tn_adapter_note *note, const tn_adapters *adapters,
                                   tn_stored_adapters *list);
-/* The adapter of the layer whose weight has this name; NULL: there is none. */
+/* The adapter of the layer whose weight has this name; NULL: the layer has no adapter. */
 const tn_stored_adapter *tn_stored_adapters_find(const tn_stored_adapters *list, const char *weight);
 /* Adds s B A to f32 elements of the layer's weight: (units, inputs, ...), or the table of an embedding.
  * TN_EINVAL: the adapter is of another shape. */

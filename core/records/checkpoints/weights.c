@@ -134,15 +134,6 @@ static void weights_check_unread(tn_weights_reader *w) {
   }
 }
 
-/* (rows, columns) of `from` as (columns, rows). */
-static void weights_transpose(const tn_type *to_type, const char *from, char *to) {
-  size_t rows = (size_t)to_type->dims[1], columns = (size_t)to_type->dims[0];
-  size_t bytes = tn_dtype_size(to_type->dtype);
-  for (size_t r = 0; r < rows; r++)
-    for (size_t c = 0; c < columns; c++)
-      memcpy(to + (c * rows + r) * bytes, from + (r * columns + c) * bytes, bytes);
-}
-
 /* Reads the tensor with elements of `dtype`. */
 static tn_status weights_read_elements(tn_weights_reader *w, const tn_safetensor *tensor, int32_t dtype,
                                        char *data, size_t bytes) {
@@ -167,7 +158,9 @@ static tn_status weights_read_data(tn_weights_reader *w, const tn_stored_state *
   char *untransposed = tn_alloc(&w->run->env, bytes + 1);
   if (untransposed == NULL) return TN_ENOMEM;
   tn_status status = weights_read_elements(w, tensor, state->type.dtype, untransposed, bytes);
-  if (status == TN_OK) weights_transpose(&state->type, untransposed, data);
+  if (status == TN_OK)
+    tn_elements_transpose(tn_dtype_size(state->type.dtype), state->type.dims[1], state->type.dims[0],
+                          untransposed, data);
   tn_release(&w->run->env, untransposed);
   return status;
 }

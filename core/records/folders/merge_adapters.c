@@ -80,17 +80,10 @@ static tn_status merge_check_layers(const merge_job *m) {
 
 /* ---- one tensor ---- */
 
-/* (rows, columns) as (columns, rows). */
-static float *merge_transpose(const void *handle, const float *from, int64_t rows, int64_t columns) {
-  float *to = tn_alloc(handle, tn_size_mul((size_t)(rows * columns) + 1, sizeof *to));
-  for (int64_t r = 0; to != NULL && r < rows; r++)
-    for (int64_t c = 0; c < columns; c++) to[c * rows + r] = from[r * columns + c];
-  return to;
-}
-
 /* Replaces *values, (rows, columns), by its transpose. */
 static tn_status merge_turn(const merge_job *m, float **values, int64_t rows, int64_t columns) {
-  float *turned = merge_transpose(m->handle, *values, rows, columns);
+  float *turned = tn_alloc(m->handle, tn_size_mul((size_t)(rows * columns) + 1, sizeof *turned));
+  if (turned != NULL) tn_elements_transpose(sizeof *turned, rows, columns, *values, turned);
   tn_release(m->handle, *values);
   *values = turned;
   return turned != NULL ? TN_OK : TN_ENOMEM;
