@@ -152,8 +152,10 @@ static void import_free(onnx_import *m) {
   tn_name_index_free(&m->stems);
   tn_name_index_free(&m->modules);
   tn_name_index_free(&m->tied);
+  tn_name_index_free(&m->joins);
   tn_vec_free(m->env, &m->first_tied);
   tn_vec_free(m->env, &m->kinds);
+  tn_vec_free(m->env, &m->joined);
   tn_vec_free(m->env, &m->numbers);
   tn_vec_free(m->env, &m->values);
   tn_vec_free(m->env, &m->lines);
@@ -210,7 +212,8 @@ static tn_status import_try(tn_onnx_model *model, const tn_onnx_request *request
                      .names = tn_name_index_new(env),
                      .stems = tn_name_index_new(env),
                      .modules = tn_name_index_new(env),
-                     .tied = tn_name_index_new(env)};
+                     .tied = tn_name_index_new(env),
+                     .joins = tn_name_index_new(env)};
   TN_TRY(tn_growing_create(env, model->registry, model->ops, whole ? 1 : ONNX_BATCH, &m->model));
   tn_status status = import_nodes(m, request);
   *again = status == TN_EUNSUPPORTED && !whole && onnx_can_be_whole(m);
@@ -241,6 +244,7 @@ static tn_status import_model(tn_env *env, tn_registry *registry, struct tn_op_t
   model->m.stems = tn_name_index_new(env);
   model->m.modules = tn_name_index_new(env);
   model->m.tied = tn_name_index_new(env);
+  model->m.joins = tn_name_index_new(env);
   tn_status status = import_open(model, request);
   if (status == TN_OK) return TN_OK;
   tn_onnx_model_close(model);

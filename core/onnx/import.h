@@ -136,6 +136,8 @@ typedef struct onnx_import {
   const char *scope;                  /* of the node that is being expressed; NULL: unknown */
   tn_name_index stems;                /* names of lines that were taken, */
   TN_VEC(int32_t) numbers;            /* and the last number behind each */
+  tn_name_index joins;                /* operands of Concat, */
+  TN_VEC(const char *) joined;        /* and the line that joins them */
   const char *input;                  /* the line of the first input */
   int64_t batch;                      /* of the file; 0: it is not fixed */
   bool whole;                         /* the batch is one sample, which has all dimensions of the inputs */
@@ -404,9 +406,9 @@ typedef struct onnx_row {
   bool optional;    /* all operands may be absent */
 } onnx_row;
 
-extern const onnx_row onnx_pointwise_rows[], onnx_shape_rows[], onnx_window_rows[], onnx_product_rows[],
-    onnx_norm_rows[], onnx_reduction_rows[], onnx_index_rows[], onnx_loss_rows[], onnx_attention_rows[],
-    onnx_recurrent_rows[], onnx_quantized_rows[], onnx_resize_rows[];
+extern const onnx_row onnx_pointwise_rows[], onnx_shape_rows[], onnx_concat_rows[], onnx_window_rows[],
+    onnx_product_rows[], onnx_norm_rows[], onnx_reduction_rows[], onnx_index_rows[], onnx_loss_rows[],
+    onnx_attention_rows[], onnx_recurrent_rows[], onnx_quantized_rows[], onnx_resize_rows[];
 extern const onnx_row onnx_flow_rows[], onnx_contrib_rows[], onnx_function_row;
 /* The row of a node's operator, or NULL. */
 const onnx_row *onnx_row_of(const onnx_import *m, const tn_onnx_node *node);

@@ -420,7 +420,27 @@ def tied():
     np.save(folder / "tied.y.npy", ReferenceEvaluator(model).run(None, {"ids": ids})[0])
 
 
-PARTS = (networks, operators, weights, refused, recurrent, quantized, whole, flow, fused, exported, tied)
+def growing():
+    """Layers that read the results of all layers before them, as DenseNet's do."""
+    rng = np.random.default_rng(13)
+    nodes, tensors, parts = [], [], ["x"]
+    for i in range(1, 6):
+        scope, weight = f"/layer{i}", f"layer{i}.conv.weight"
+        tensors.append(numpy_helper.from_array(rng.standard_normal((2, 1 + 2 * i, 1, 1)).astype(np.float32) / 2, weight))
+        nodes += [helper.make_node("Concat", parts, [f"{scope}/Concat"], f"{scope}/Concat", axis=1),
+                  helper.make_node("Conv", [f"{scope}/Concat", weight], [f"{scope}/conv/Conv"], f"{scope}/conv/Conv"),
+                  helper.make_node("Relu", [f"{scope}/conv/Conv"], [f"{scope}/Relu"], f"{scope}/Relu")]
+        parts = [*parts, f"{scope}/Relu"]
+    nodes.append(helper.make_node("Concat", parts, ["y"], "/Concat", axis=1))
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(nodes, "growing", [info("x", TensorProto.FLOAT, ["n", 3, 4, 4])], [info("y", TensorProto.FLOAT, ["n", 13, 4, 4])], tensors)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    onnx.save(model, folder / "growing.onnx")
+    x = rng.standard_normal((3, 3, 4, 4)).astype(np.float32)
+    save("growing", x, ReferenceEvaluator(model).run(None, {"x": x})[0])
+
+
+PARTS = (networks, operators, weights, refused, recurrent, quantized, whole, flow, fused, exported, tied, growing)
 for part in PARTS:
     if not sys.argv[2:] or part.__name__ in sys.argv[2:]:
         part()

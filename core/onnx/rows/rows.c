@@ -14,9 +14,9 @@ static const onnx_row *row_find(const onnx_row *family, const char *op) {
  */
 const onnx_row *onnx_row_of(const onnx_import *m, const tn_onnx_node *node) {
   const onnx_row *const families[] = {
-      onnx_pointwise_rows, onnx_shape_rows,  onnx_window_rows, onnx_product_rows,   onnx_norm_rows,
-      onnx_reduction_rows, onnx_index_rows,  onnx_loss_rows,   onnx_attention_rows, onnx_recurrent_rows,
-      onnx_quantized_rows, onnx_resize_rows, onnx_flow_rows};
+      onnx_pointwise_rows, onnx_shape_rows,     onnx_concat_rows, onnx_window_rows, onnx_product_rows,
+      onnx_norm_rows,      onnx_reduction_rows, onnx_index_rows,  onnx_loss_rows,   onnx_attention_rows,
+      onnx_recurrent_rows, onnx_quantized_rows, onnx_resize_rows, onnx_flow_rows};
   bool contrib = strcmp(node->domain, "com.microsoft") == 0;
   if (onnx_function_of(m, node) != NULL) return &onnx_function_row;
   if (!contrib && node->domain[0] != '\0' && strcmp(node->domain, "ai.onnx") != 0) return NULL;

@@ -164,11 +164,6 @@ static tn_status row_transpose(const onnx_use *n) {
   return onnx_emit(n, NULL, 0, "transpose(%s)", onnx_list_text(n, turned, rank, false));
 }
 
-static tn_status row_concat(const onnx_use *n) {
-  int32_t rank = onnx_type(n, 0)->rank, axis = onnx_axis(onnx_whole(n, "axis", 0), rank);
-  return axis == 1 ? onnx_emit(n, NULL, 0, "concat") : onnx_emit(n, NULL, 0, "concat(axis=%d)", axis);
-}
-
 /* The sizes of the parts: an operand, an attribute, or equal ones. */
 static tn_status row_split(const onnx_use *n) {
   const int64_t *sizes;
@@ -389,7 +384,6 @@ const onnx_row onnx_shape_rows[] = {
     {"Squeeze", row_new_dims, NULL},
     {"Unsqueeze", row_new_dims, NULL},
     {"Transpose", row_transpose, NULL},
-    {"Concat", row_concat, NULL},
     {"Split", row_split, NULL},
     {"Slice", row_slice, NULL},
     {"Expand", row_expand, NULL, 2},

@@ -98,6 +98,15 @@ static void parameters_that_are_shared_are_one(void **state) {
 }
 
 /* A matrix that is transposed has no batch: the sample has all dimensions. A shape is given as a constant. */
+static void layers_that_read_all_before_them_are_one_block(void **state) {
+  (void)state;
+  size_t n;
+  import_and_predict("growing", "x");
+  const char *text = file_read("growing.ini", &n);
+  has(text, "[block layer]");
+  has(text, "layer{i+2}, layer5.relu: layer * 4 <- x, layer1\n");
+}
+
 static void a_graph_without_a_batch_is_imported_whole(void **state) {
   (void)state;
   size_t n;
@@ -255,6 +264,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(weights_of_bytes_become_real_numbers, program_open, program_close),
       cmocka_unit_test_setup_teardown(layers_of_sequences_keep_their_form, program_open, program_close),
       cmocka_unit_test_setup_teardown(parameters_that_are_shared_are_one, program_open, program_close),
+      cmocka_unit_test_setup_teardown(layers_that_read_all_before_them_are_one_block, program_open,
+                                      program_close),
       cmocka_unit_test_setup_teardown(a_graph_without_a_batch_is_imported_whole, program_open, program_close),
       cmocka_unit_test_setup_teardown(constants_are_those_of_inputs, program_open, program_close),
       cmocka_unit_test_setup_teardown(lines_read_as_a_person_writes_them, program_open, program_close),
