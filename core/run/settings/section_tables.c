@@ -154,6 +154,13 @@ static const tn_option optimizer_rows[] = {
            "the way; 0: none"),
     TN_OPT(tn_optimizer_section, lookahead_alpha, TN_OPT_FLOAT, "0.5", "[0, 1]",
            "the part of the way for lookahead"),
+    TN_OPT(tn_optimizer_section, sharpness, TN_OPT_FLOAT, "0", ">= 0",
+           "sharpness-aware minimization (SAM): norm of the perturbation of the parameters, along their "
+           "gradient, at which a second pass over the batch computes the gradients of the update; 0: none"),
+    TN_OPT(tn_optimizer_section, sharpness_adaptive, TN_OPT_FLAG, "no", NULL,
+           "the perturbation of a number of a parameter has the scale of its magnitude (ASAM)"),
+    TN_OPT(tn_optimizer_section, sharpness_eta, TN_OPT_FLOAT, "0.01", ">= 0",
+           "sharpness_adaptive: added to the magnitudes"),
     TN_OPT(tn_optimizer_section, ema, TN_OPT_FLOAT, "0", "[0, 1)",
            "decay of an exponential moving average (EMA) of parameters and running statistics, which "
            "validation, the best checkpoint, eval and predict use: min(ema, (1 + n) / (10 + n)) after n "

@@ -161,6 +161,24 @@ static tn_status settings_check_averages(tn_env *env, tn_ini *ini, const tn_sett
       tn_settings_where(ini, "optimizer", "swa_from"), (long long)s->optimizer.swa_from, s->optimizer.ema);
 }
 
+/* The perturbation follows the gradient of all micro-batches, which is known when the last of them is gone.
+ */
+static tn_status settings_check_sharpness(tn_env *env, tn_ini *ini, const tn_settings *s) {
+  bool sharp = s->optimizer.sharpness > 0;
+  for (int32_t i = 0; i < s->n_turns; i++) sharp = sharp || s->turns[i].optimizer.sharpness > 0;
+  if (sharp && s->optimizer.accumulate > 1)
+    return tn_failf(env, TN_EINVAL,
+                    "%s: [optimizer] accumulate = %lld with sharpness, whose second pass takes the batches "
+                    "again at parameters that the gradient of all of them perturbs; expected a larger [data] "
+                    "batch, or sharpness = 0",
+                    tn_settings_where(ini, "optimizer", "accumulate"), (long long)s->optimizer.accumulate);
+  if (sharp || !s->optimizer.sharpness_adaptive) return TN_OK;
+  return tn_failf(env, TN_EINVAL,
+                  "%s: [optimizer] sharpness_adaptive = yes without sharpness, the size of the perturbation; "
+                  "expected one such as sharpness = 0.5, or sharpness_adaptive = no",
+                  tn_settings_where(ini, "optimizer", "sharpness_adaptive"));
+}
+
 tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_settings *s) {
   tn_policy_section policy;
   tn_item_choice optimizer = {&tn_table_optimizer, "optimizer", "type", TN_OPTIMIZER, &s->optimizer, 0, 0};
@@ -199,6 +217,7 @@ tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_s
   TN_TRY(tn_settings_read_adapters(env, ini, s));
   TN_TRY(tn_settings_read_schedules(env, registry, ini, s));
   TN_TRY(tn_settings_read_turns(env, registry, ini, s));
+  TN_TRY(tn_ini_note(env, ini, settings_check_sharpness(env, ini, s)));
   TN_TRY(tn_settings_read_parts(env, registry, ini, s));
   TN_TRY(tn_settings_note(env, ini, "data",
                           settings_read_split(env, registry, ini, "data.train", &s->data[TN_SPLIT_TRAIN])));

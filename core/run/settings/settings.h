@@ -76,6 +76,8 @@ typedef struct tn_optimizer_section {
   int32_t cautious;
   int64_t lookahead;
   double lookahead_alpha;
+  double sharpness, sharpness_eta;
+  int32_t sharpness_adaptive;
   double ema;
   int64_t swa_from;
 } tn_optimizer_section;

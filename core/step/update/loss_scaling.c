@@ -99,6 +99,7 @@ tn_status tn_updater_guard(tn_updater *u) {
   u->applied = 0;
   if (!loss_scaling_guards(u)) return TN_OK;
   u->applied = loss_scaling_all_finite(u);
+  if (u->ascent_norm) u->applied = tn_and(u->b, u->applied, tn_is_finite(u->b, u->ascent_norm));
   if (u->scale) {
     /* with a scale of 0 or near it, finite gradients do not stay finite */
     u->unscale = tn_reciprocal(u->b, u->scale);

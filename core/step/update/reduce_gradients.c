@@ -191,6 +191,48 @@ tn_status tn_updater_reduce(tn_updater *u) {
   return TN_OK;
 }
 
+/* ---- of the first pass of [optimizer] sharpness ---- */
+
+/* As a bucket, of the parameters from `first` on; without a region, which the second pass has. */
+static tn_status sum_bucket(tn_updater *u, int32_t first, int32_t n, tn_val *sums) {
+  tn_build *b = u->b;
+  int64_t end = 0, *offsets = tn_arena_alloc(u->arena, tn_size_mul((size_t)n, sizeof *offsets));
+  if (offsets == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < n; i++) {
+    int64_t count = tn_type_count(&u->params[first + i].state->type), align = TN_REGION_ALIGN_ELEMENTS;
+    offsets[i] = end;
+    end += (count + align - 1) / align * align;
+  }
+  tn_build_frame frame = {.prefix = "sharpness", .where = ""};
+  tn_builder_push(b, &frame);
+  tn_val flat = tn_to_dtype(b, tn_pack(b, n, sums + first, n, offsets, end, NULL, 0), bucket_dtype(u));
+  tn_val sum = tn_to_dtype(b, tn_all_reduce(b, flat, TN_REDUCTION_SUM), TN_F32);
+  for (int32_t i = 0; i < n; i++) {
+    const tn_type *type = &u->params[first + i].state->type;
+    tn_val own = tn_slice_axis(b, sum, 0, offsets[i], offsets[i] + tn_type_count(type));
+    sums[first + i] = tn_reshape(b, own, type->rank, type->dims);
+  }
+  tn_builder_pop(b);
+  return tn_build_status(b);
+}
+
+tn_status tn_updater_sum_gradients(tn_updater *u, tn_val *sums) {
+  int64_t bytes = 0;
+  int32_t first = 0;
+  for (int32_t i = 0; i < u->n_params; i++) sums[i] = tn_to_dtype(u->b, u->params[i].gradient, TN_F32);
+  TN_TRY(tn_build_status(u->b));
+  for (int32_t i = 0; bucket_is_reduced(u) && i < u->n_params; i++) {
+    bytes += (int64_t)tn_type_bytes(&u->params[i].state->type);
+    if (i + 1 < u->n_params && !tn_updater_ends_bucket(u, bytes, &u->params[i + 1])) continue;
+    TN_TRY(sum_bucket(u, first, i + 1 - first, sums));
+    first = i + 1;
+    bytes = 0;
+  }
+  return TN_OK;
+}
+
+/* ---- micro-batches ---- */
+
 /* The first micro-batch overwrites the sums of the previous update. */
 static tn_status accumulate_bucket(tn_updater *u, const tn_bucket *bucket, tn_val first) {
   tn_build *b = u->b;

@@ -173,9 +173,10 @@ static tn_status update_emit_gradients(tn_updater *u, uint64_t seed) {
   return tn_updater_differentiate(u, loss, u->scale);
 }
 
-/* The stages in order: groups, locations, reduction, loss scaling, clipping, averages of statistics,
- * optimizer with averages of parameters, commits. */
+/* The stages in order: the second pass of [optimizer] sharpness, groups, locations, reduction, loss scaling,
+ * clipping, averages of statistics, optimizer with averages of parameters, commits. */
 static tn_status update_emit_stages(tn_updater *u, uint64_t seed) {
+  TN_TRY(tn_updater_sharpen(u));
   TN_TRY(tn_updater_group(u));
   TN_TRY(tn_updater_divide(u));
   TN_TRY(tn_updater_allocate(u));

@@ -2,6 +2,7 @@
  * this folder:
  *
  * gradients.c          differentiate            gradients of the trained parameters
+ * sharpness.c          sharpen                  [optimizer] sharpness: gradients at perturbed parameters
  * gradient_parts.c     divide                   the parameters with gradients of one dtype, trained from one
  *                                               epoch
  * shard_parts.c        divide                   with a sharded optimizer: a part for each bucket
@@ -60,7 +61,8 @@ typedef struct tn_updater {
   const tn_trained_parameter *one; /* optimizers for one parameter at a time: the current parameter */
   tn_val scale;                    /* of the loss, an f32 scalar; 0: the loss is not scaled */
   tn_val unscale;                  /* 1 / scale, set by `guard` */
-  tn_val applied;                  /* predicate of every commit of the update; 0: they have no predicate */
+  tn_val ascent_norm; /* [optimizer] sharpness: of the gradients of the first pass; 0: there is one pass */
+  tn_val applied;     /* predicate of every commit of the update; 0: they have no predicate */
 } tn_updater;
 
 /* The name of the regions of trained parameters (tn_updater_region), the region in which micro-batches
@@ -75,6 +77,10 @@ typedef struct tn_updater {
 /* Differentiates the loss, and lists the parameters that it depends on. `seed` is the gradient of the loss; 0
  * stands for 1. */
 tn_status tn_updater_differentiate(tn_updater *u, tn_val loss, tn_val seed);
+/* [optimizer] sharpness: appends a second pass, and gives the parameters its gradients. */
+tn_status tn_updater_sharpen(tn_updater *u);
+/* The gradients of all parameters in their shapes, in f32, summed over ranks. */
+tn_status tn_updater_sum_gradients(tn_updater *u, tn_val *sums);
 /* Decides which gradients stay in low precision, casts the others to f32, and sorts the parameters. After
  * `group`. */
 tn_status tn_updater_divide(tn_updater *u);
