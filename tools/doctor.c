@@ -105,6 +105,12 @@ static void doctor_print_missing(const json_t *missing) {
   if (json_array_size(missing) == 0) printf("missing    nothing\n");
 }
 
+static void doctor_print_json(const json_t *json) {
+  char *text = json_dumps(json, JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
+  printf("%s\n", text);
+  free(text);
+}
+
 static void doctor_print(const json_t *json) {
   const json_t *backends = json_object_get(json, "backends"),
                *communicators = json_object_get(json, "communicators");
@@ -114,6 +120,28 @@ static void doctor_print(const json_t *json) {
   for (size_t i = 0; i < json_array_size(communicators); i++)
     doctor_print_communicator(json_array_get(communicators, i));
   doctor_print_missing(json_object_get(json, "missing"));
+  cli_print_memory_table(json);
+}
+
+/* ---- a configuration ---- */
+
+/* The memory that a configuration takes, added to the result. */
+static int doctor_add_configuration(tn_context *context, const cli_args *args, json_t *json) {
+  tn_run *run = NULL;
+  char *text = NULL;
+  int code = cli_open_run(context, args, &run);
+  if (code != CLI_OK) return code;
+  tn_status status = tn_run_memory(run, NULL, &text, NULL);
+  if (status == TN_OK) json_object_set_new(json, "memory_table", cli_load_plain(text));
+  code = status == TN_OK ? CLI_OK : cli_fail(args, run, status);
+  tn_string_free(run, text);
+  tn_run_close(run);
+  return code;
+}
+
+static bool doctor_is_configuration(const cli_args *args) {
+  size_t n = args->n_words > 0 ? strlen(args->words[0]) : 0;
+  return n > 4 && strcmp(args->words[0] + n - 4, ".ini") == 0;
 }
 
 /* Prints device 0 of the backend, or of the first backend that has a device where none is named. */
@@ -140,12 +168,12 @@ static int doctor_run(tn_context *context, const cli_args *args) {
   tn_status status = tn_doctor(context, &text);
   if (status != TN_OK) return cli_fail(args, context, status);
   json_t *json = cli_load_plain(text);
-  int code = CLI_OK;
-  if (args->device_json)
+  int code = doctor_is_configuration(args) ? doctor_add_configuration(context, args, json) : CLI_OK;
+  if (code == CLI_OK && args->device_json)
     code = doctor_print_device_json(args, json);
-  else if (args->json)
-    printf("%s\n", text);
-  else
+  else if (code == CLI_OK && args->json)
+    doctor_print_json(json);
+  else if (code == CLI_OK)
     doctor_print(json);
   json_decref(json);
   tn_string_free(context, text);
@@ -153,10 +181,12 @@ static int doctor_run(tn_context *context, const cli_args *args) {
 }
 
 const cli_command command_doctor = {.name = "doctor",
-                                    .words = "[BACKEND]",
-                                    .doc = "this machine: instruction sets, memory, plugins, backends with "
-                                           "libraries and devices, and missing parts",
+                                    .words = "[BACKEND|FILE.ini]",
+                                    .doc =
+                                        "this machine: instruction sets, memory, plugins, backends with "
+                                        "libraries and devices, and missing parts; the memory that FILE.ini "
+                                        "takes",
                                     .min_words = 0,
                                     .max_words = 1,
-                                    .options = CLI_JSON | CLI_DOCTOR,
+                                    .options = CLI_JSON | CLI_DOCTOR | CLI_SET,
                                     .run = doctor_run};

@@ -296,11 +296,10 @@ static void plan_print(const char *text, const char *summary) {
   plan_print_overlap(json);
   plan_print_shards(json);
   plan_print_captures(json);
-  printf("memory peak %.2f MiB (lower bound of any plan %.2f): state %.2f, arena %.2f\n",
+  printf("memory %.2f MiB, lower bound of any plan %.2f\n",
          json_number_value(json_object_get(json, "peak_bytes")) / 1048576.0,
-         json_number_value(json_object_get(json, "bound_bytes")) / 1048576.0,
-         json_number_value(json_object_get(json, "state_bytes")) / 1048576.0,
-         json_number_value(json_object_get(json, "arena_bytes")) / 1048576.0);
+         json_number_value(json_object_get(json, "bound_bytes")) / 1048576.0);
+  cli_print_memory_table(json);
   plan_print_rematerialized(json);
   json_decref(json);
   json_decref(model);

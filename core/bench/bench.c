@@ -3,6 +3,7 @@
 #include "core/bench/bench.h"
 
 #include "core/compile/output/report.h"
+#include "core/step/programs/memory_report.h"
 
 static json_t *bench_result(const tn_bench *b) {
   const tn_device *device = b->device;
@@ -23,6 +24,9 @@ static json_t *bench_result(const tn_bench *b) {
   tn_bench_parts_report(b, result);
   json_object_set_new(result, "declined", tn_declines_report(&device->target));
   tn_json_add_memory(b->device, result);
+  if (result != NULL)
+    tn_memory_report_add(&b->set, tn_bench_slots(b), device->target.properties.host_addressable != 0,
+                         b->device, result);
   if (b->micro_batches > 1) json_object_set_new(result, "accumulate", json_integer(b->micro_batches));
   return result;
 }

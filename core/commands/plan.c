@@ -1,9 +1,11 @@
-/* core/commands/plan.c: tn_run_plan: compiles and reports the programs that training would run. */
+/* core/commands/plan.c: tn_run_plan and tn_run_memory: compile and report the programs that training would
+ * run. */
 
 #include "core/records/runs/plan_file.h"
 #include "core/step/checks/mistakes.h"
 #include "core/distributed/ranks/devices.h"
 #include "core/train/feed/feeder.h"
+#include "core/step/programs/memory_report.h"
 #include "core/step/programs/other_policy.h"
 #include "core/step/programs/plan_report.h"
 #include "core/run/result.h"
@@ -54,17 +56,25 @@ static bool plan_command_has_loss(const tn_run *run) {
   return run->settings.n_turns > 0 || (model && tn_section_key(model, "loss") != NULL);
 }
 
+/* Reports on the programs as JSON. */
+typedef tn_status (*plan_command_report)(tn_run *run, const tn_device *device,
+                                         const tn_program_request *request, const tn_program_set *set,
+                                         json_t **json);
+
 /* Where a pass is dumped, the programs are not planned under another policy. */
-static tn_status plan_command_report(tn_run *run, const tn_device *device, const tn_program_request *request,
-                                     const tn_program_set *set, char **text) {
-  json_t *json = NULL;
+static tn_status plan_command_whole(tn_run *run, const tn_device *device, const tn_program_request *request,
+                                    const tn_program_set *set, json_t **json) {
   int32_t slots = tn_run_input_slots(run, tn_run_steps_per_launch(run));
-  TN_TRY(tn_plan_report(run, device, set, slots, &json));
-  tn_status status =
-      request->dump != NULL ? TN_OK : tn_other_policy_report(run, device, request, set, slots, json);
-  if (status == TN_OK) return tn_json_take(run, json, text);
-  json_decref(json);
-  return status;
+  TN_TRY(tn_plan_report(run, device, set, slots, json));
+  return request->dump != NULL ? TN_OK : tn_other_policy_report(run, device, request, set, slots, *json);
+}
+
+static tn_status plan_command_memory(tn_run *run, const tn_device *device, const tn_program_request *request,
+                                     const tn_program_set *set, json_t **json) {
+  (void)request;
+  int32_t slots = tn_run_input_slots(run, tn_run_steps_per_launch(run));
+  *json = json_object();
+  return tn_memory_report_add(set, slots, device->target.properties.host_addressable != 0, NULL, *json);
 }
 
 /* `name` must be a pass, "" or NULL. */
@@ -84,26 +94,21 @@ static tn_status plan_command_check_pass(tn_run *run, const char *name) {
   return status;
 }
 
-tn_status tn_run_plan(tn_run *run, const tn_plan_options *given, char **json, char **dump) {
-  tn_plan_options wanted;
-  TN_ENTER(run);
-  TN_NEED(run, json, "json");
-  *json = NULL;
-  if (dump) *dump = NULL;
-  TN_TRY(TN_READ_STRUCT(run, tn_plan_options, dump_after, given, &wanted));
-  TN_TRY(plan_command_check_pass(run, wanted.dump_after));
+/* Compiles the programs and reports on them. `dump` may be NULL. */
+static tn_status plan_command(tn_run *run, const tn_plan_options *wanted, plan_command_report report,
+                              json_t **json, char **dump) {
   tn_text text = tn_text_new(&run->env);
-  tn_compile_options options = {.dump_after = wanted.dump_after, .dump = &text};
+  tn_compile_options options = {.dump_after = wanted->dump_after, .dump = &text};
   tn_program_request request = {.dump = dump ? &options : NULL};
   tn_program_set set = {.map = NULL};
   tn_device *device = NULL;
   tn_loader *loaders[2] = {NULL, NULL};
   run->planning = true;
   run->absent = NULL;
-  run->device_file = wanted.device;
+  run->device_file = wanted->device;
   tn_status status = tn_run_open_device(run, &device);
   if (status == TN_OK)
-    status = plan_command_batches(run, device, plan_command_has_loss(run), wanted.ranks, &request);
+    status = plan_command_batches(run, device, plan_command_has_loss(run), wanted->ranks, &request);
   status = tn_run_tell_mistakes(run, status);
   if (status == TN_OK && request.batch[TN_PROGRAM_STEP] > 0)
     status = tn_plan_file_read(run, device, &request.choices);
@@ -114,7 +119,7 @@ tn_status tn_run_plan(tn_run *run, const tn_plan_options *given, char **json, ch
     request.loaders[split] = loaders[split];
   }
   if (status == TN_OK) status = tn_programs_build(run, &device->target, &request, &set);
-  if (status == TN_OK) status = plan_command_report(run, device, &request, &set, json);
+  if (status == TN_OK) status = report(run, device, &request, &set, json);
   if (status == TN_OK && dump) {
     *dump = tn_text_take(&text);
     if (*dump == NULL) status = TN_ENOMEM;
@@ -127,5 +132,50 @@ tn_status tn_run_plan(tn_run *run, const tn_plan_options *given, char **json, ch
   run->cuts = NULL;
   run->planning = false;
   run->device_file = NULL;
+  return status;
+}
+
+tn_status tn_run_plan(tn_run *run, const tn_plan_options *given, char **json, char **dump) {
+  tn_plan_options wanted;
+  json_t *report = NULL;
+  TN_ENTER(run);
+  TN_NEED(run, json, "json");
+  *json = NULL;
+  if (dump) *dump = NULL;
+  TN_TRY(TN_READ_STRUCT(run, tn_plan_options, dump_after, given, &wanted));
+  TN_TRY(plan_command_check_pass(run, wanted.dump_after));
+  tn_status status = plan_command(run, &wanted, plan_command_whole, &report, dump);
+  if (status == TN_OK) return tn_json_take(run, report, json);
+  json_decref(report);
+  return status;
+}
+
+/* The lines of the table as one text. NULL: no memory. */
+static char *plan_command_text(tn_run *run, const json_t *lines) {
+  tn_text text = tn_text_new(&run->env);
+  for (size_t i = 0; i < json_array_size(lines); i++)
+    tn_text_addf(&text, "%s\n", json_string_value(json_array_get(lines, i)));
+  return tn_text_take(&text);
+}
+
+tn_status tn_run_memory(tn_run *run, const tn_plan_options *given, char **json, char **text) {
+  tn_plan_options wanted;
+  json_t *report = NULL;
+  TN_ENTER(run);
+  TN_NEED(run, json, "json");
+  *json = NULL;
+  if (text) *text = NULL;
+  TN_TRY(TN_READ_STRUCT(run, tn_plan_options, dump_after, given, &wanted));
+  tn_status status = plan_command(run, &wanted, plan_command_memory, &report, NULL);
+  json_t *table = json_object_get(report, "memory_table");
+  if (status == TN_OK && text != NULL) {
+    *text = plan_command_text(run, json_object_get(table, "lines"));
+    if (*text == NULL) status = TN_ENOMEM;
+  }
+  if (status == TN_OK) status = tn_json_take(run, json_incref(table), json);
+  json_decref(report);
+  if (status == TN_OK || text == NULL) return status;
+  tn_release(&run->env, *text);
+  *text = NULL;
   return status;
 }

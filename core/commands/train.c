@@ -8,6 +8,7 @@
 #include "core/train/ranks/train_ranks.h"
 #include "core/train/observers/live_report.h"
 #include "core/run/result.h"
+#include "core/step/programs/memory_report.h"
 
 /* ---- the result ---- */
 
@@ -37,6 +38,9 @@ static json_t *train_result(tn_training *t) {
       (double)tn_loader_cache(tn_feeder_loader(t->train)).bytes / 1048576.0, "remarks",
       tn_json_lines(t->run->remarks));
   tn_json_add_memory(t->device, result);
+  if (result != NULL)
+    tn_memory_report_add(&t->set, t->slots, t->device->target.properties.host_addressable != 0, t->device,
+                         result);
   train_add_profile(t, result);
   return result;
 }

@@ -187,6 +187,7 @@ static tn_status fill_program(tn_program *p, const char *name, const tn_plan *pl
   TN_TRY(copy_bindings(p, plan->inputs.v, plan->inputs.n, &p->inputs, &p->n_inputs));
   TN_TRY(copy_bindings(p, plan->outputs.v, plan->outputs.n, &p->outputs, &p->n_outputs));
   TN_TRY(copy_regions(p, plan->map));
+  TN_TRY(tn_live_memory_list(plan, &p->memory, &p->live));
   TN_TRY(fill_program_steps(p, plan));
   TN_TRY(fill_program_segments(p, plan));
   return hash_program(p);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/compile/layout/layout.h"
+#include "core/compile/live_memory.h"
 #include "core/compile/segment.h"
 #include "core/compile/select/cover.h"
 #include "core/compile/state_map.h"
@@ -20,6 +21,7 @@ typedef struct tn_program {
   tn_binding *inputs, *outputs;
   int32_t n_inputs, n_outputs;
   int64_t arena_bytes;        /* size of the planned arena */
+  tn_live_memories live;      /* the blocks of the arena */
   int64_t constant_bytes;     /* size of the constants, kept from run to run */
   int64_t bound_bytes;        /* its lower bound: the most bytes that are live at one step */
   int64_t slot_bytes;         /* size of an input slot */

@@ -66,6 +66,7 @@ static void bench_print_step(const json_t *json) {
   bench_print_overlap(json);
   bench_print_declined(json);
   cli_print_memory(json);
+  cli_print_memory_table(json);
   if (json_object_get(json, "launches")) print_launches(json);
 }
 

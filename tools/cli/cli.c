@@ -191,3 +191,9 @@ void cli_print_memory(const json_t *result) {
          cli_memory_mib(m, "device_mib"), cli_memory_mib(m, "allocated_mib"),
          cli_memory_mib(m, "libraries_mib"), cli_memory_mib(m, "others_mib"), cli_memory_mib(m, "free_mib"));
 }
+
+void cli_print_memory_table(const json_t *result) {
+  const json_t *lines = json_object_get(json_object_get(result, "memory_table"), "lines");
+  for (size_t i = 0; i < json_array_size(lines); i++)
+    printf("%s\n", json_string_value(json_array_get(lines, i)));
+}

@@ -135,6 +135,8 @@ bool cli_wants_json(int argc, char **argv);
 
 /* Prints the line "device" of a result with "memory": the device's memory by its use. */
 void cli_print_memory(const json_t *result);
+/* The table of memory by its use, where a result has it. */
+void cli_print_memory_table(const json_t *result);
 
 /* Opens the context with the log on stderr, and loads the plugins of the arguments. */
 int cli_open(const cli_args *args, tn_context **context);

@@ -55,6 +55,18 @@ static tn_status report_file(const void *handle, const char *folder, const char 
   return status;
 }
 
+/* The table of memory by its use in plan.json; null where there is none. */
+static tn_status report_memory(const void *handle, const char *folder, json_t **table) {
+  json_t *plan = NULL;
+  *table = NULL;
+  TN_TRY(report_file(handle, folder, "plan.json", &plan));
+  json_t *found = json_object_get(plan, "memory_table");
+  if (found != NULL) json_object_del(found, "lines"); /* the page has the rows */
+  *table = found != NULL ? json_incref(found) : json_null();
+  json_decref(plan);
+  return TN_OK;
+}
+
 /* The keys of resolved.ini that config.ini has not: those at their defaults. A run of an earlier version has
  * none. */
 static tn_status report_defaults(const void *handle, tn_arena *arena, const char *folder, const tn_ini *given,
@@ -77,7 +89,7 @@ static tn_status report_describe_run(const void *handle, tn_arena *arena, const 
   tn_ini ini = {0};
   tn_metric_lines lines = {0};
   json_t *facts = NULL, *series = NULL, *evaluation = NULL, *profile = NULL, *defaults = NULL,
-         *trainings = NULL;
+         *trainings = NULL, *memory = NULL;
   const char *config = tn_arena_printf(arena, "%s/config.ini", folder);
   tn_status status = config != NULL ? tn_ini_read(handle, config, &ini) : TN_ENOMEM;
   if (status == TN_OK) status = tn_describe_run_folder(handle, arena, folder, &facts);
@@ -85,14 +97,15 @@ static tn_status report_describe_run(const void *handle, tn_arena *arena, const 
   if (status == TN_OK) status = tn_metric_lines_read(handle, folder, &lines);
   if (status == TN_OK) status = report_file(handle, folder, "evaluation.json", &evaluation);
   if (status == TN_OK) status = report_file(handle, folder, "profile.json", &profile);
+  if (status == TN_OK) status = report_memory(handle, folder, &memory);
   if (status == TN_OK) status = report_defaults(handle, arena, folder, &ini, &defaults);
   if (status == TN_OK) status = tn_history_read(handle, folder, &trainings);
   if (status == TN_OK) {
     json_object_del(profile, "launches"); /* the page shows their sums */
-    json_t *run = json_pack("{s:O, s:O, s:o, s:O, s:O, s:O, s:O, s:O, s:O}", "name",
-                            json_object_get(facts, "name"), "facts", facts, "config",
-                            report_config(&ini, NULL), "defaults", defaults, "trainings", trainings, "steps",
-                            series, "epochs", lines.epochs, "evaluation", evaluation, "profile", profile);
+    json_t *run = json_pack(
+        "{s:O, s:O, s:o, s:O, s:O, s:O, s:O, s:O, s:O, s:O}", "name", json_object_get(facts, "name"), "facts",
+        facts, "config", report_config(&ini, NULL), "defaults", defaults, "trainings", trainings, "steps",
+        series, "epochs", lines.epochs, "evaluation", evaluation, "profile", profile, "memory", memory);
     if (run == NULL || json_array_append_new(runs, run) != 0) status = TN_ENOMEM;
   }
   json_decref(facts);
@@ -101,6 +114,7 @@ static tn_status report_describe_run(const void *handle, tn_arena *arena, const 
   json_decref(defaults);
   json_decref(trainings);
   json_decref(profile);
+  json_decref(memory);
   tn_metric_lines_free(&lines);
   tn_ini_free(&ini);
   return status;

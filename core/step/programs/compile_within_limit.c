@@ -7,8 +7,8 @@
 
 #include "core/compile/kernels/answers.h"
 #include "core/step/programs/choose_buckets.h"
-#include "core/step/programs/held_memory.h"
 #include "core/step/programs/largest_batch.h"
+#include "core/step/programs/memory_report.h"
 #include "core/step/programs/programs.h"
 
 static const double mib = 1048576.0;
@@ -53,11 +53,18 @@ static tn_status within_limit_attempt(tn_run *run, const tn_target *target, cons
   int64_t planned = within_limit_planned_bytes(run, target, set);
   if (limit == 0 || planned <= limit) return TN_OK;
   if (dump != NULL) dump->n = start; /* the dump shows the programs that will run */
-  int64_t rest = limit - (planned - tn_largest_arena(set));
+  int64_t rest = limit - (planned - tn_largest_program(set)->arena_bytes);
   tn_program_request smaller = *request;
   smaller.arena_limit = rest > 0 ? rest : 1;
   tn_programs_free(run, set);
   return tn_programs_compile(run, target, &smaller, set);
+}
+
+/* The uses of a plan's memory, in one line. */
+static const char *within_limit_use(tn_run *run, const tn_program_set *set, bool direct) {
+  tn_memory_report report;
+  tn_status status = tn_memory_report_make(set, within_limit_slots(run), direct, &run->arena, &report);
+  return status == TN_OK ? tn_memory_report_line(&report, &run->arena) : "";
 }
 
 /* ---- the largest batch ---- */
@@ -127,7 +134,8 @@ static tn_status within_limit_fail(tn_run *run, const tn_target *target, const t
                   "%s: [run] memory_limit: %.1f MiB is too little for a batch of %lld: at least %.1f MiB are "
                   "needed when everything that can be is rematerialized (%s); %s%s",
                   tn_settings_where(&run->ini, "run", "memory_limit"), (double)limit / mib, (long long)batch,
-                  ceil((double)needed / mib * 10) / 10, tn_held_memory_text(&run->arena, set, needed),
+                  ceil((double)needed / mib * 10) / 10,
+                  within_limit_use(run, set, target->properties.host_addressable != 0),
                   within_limit_advice(limit, state, batch),
                   within_limit_batch_advice(&search, needed, limit));
 }
@@ -143,7 +151,7 @@ static tn_status within_limit_fail_device(tn_run *run, const tn_target *target,
                   "%.1f MiB%s%s; [run] memory_limit rematerializes what it can",
                   tn_settings_where(&run->ini, "data", "batch"),
                   (long long)within_limit_largest_batch(request), (double)needed / mib,
-                  tn_held_memory_text(&run->arena, set, needed), p->name, (double)there / mib,
+                  within_limit_use(run, set, true), p->name, (double)there / mib,
                   there < p->memory_bytes ? " that are not in use" : "",
                   within_limit_batch_advice(&search, needed, there));
 }

@@ -6,6 +6,7 @@
 #include "core/compile/output/report.h"
 #include "core/compile/kernels/collective_kernel.h"
 #include "core/data/transform_chain.h"
+#include "core/step/programs/memory_report.h"
 
 /* The memory of the run. bound_bytes is a lower bound for any plan: everything but the arena, and the bytes
  * that are alive at once. */
@@ -248,12 +249,14 @@ tn_status tn_plan_report(tn_run *run, const tn_device *device, const tn_program_
   TN_TRY(tn_program_report(program, json));
   TN_TRY(tn_program_report_captures(program, tn_device_captures(device), *json));
   plan_report_add_rematerialized(program->cover, *json);
-  plan_report_add_memory(set, slots, device->target.properties.host_addressable != 0, *json);
+  bool direct = device->target.properties.host_addressable != 0;
+  plan_report_add_memory(set, slots, direct, *json);
+  TN_TRY(tn_memory_report_add(set, slots, direct, NULL, *json));
   json_object_set_new(*json, "parameters", json_integer(tn_programs_parameters(set, 1)));
   json_object_set_new(*json, "frozen", json_integer(tn_programs_frozen(set, 1)));
   json_object_set_new(*json, "states", plan_report_states(set->map));
   plan_report_add_best(run, set, *json);
-  json_object_set_new(*json, "host_memory", json_boolean(device->target.properties.host_addressable != 0));
+  json_object_set_new(*json, "host_memory", json_boolean(direct));
   json_object_set_new(*json, "backend", json_string(device->backend->item.name));
   json_object_set_new(*json, "device", json_string(device->target.properties.name));
   json_object_set_new(*json, "fused_bytes", json_integer((json_int_t)set->fused_bytes));

@@ -2,6 +2,7 @@
 #include "core/data/balance.h"
 #include "core/records/runs/run_differences.h"
 #include "core/train/loop/training.h"
+#include "core/step/programs/memory_report.h"
 #include "core/step/programs/other_policy.h"
 
 static const char *describe_text(const char *text) { return text != NULL ? text : ""; }
@@ -122,6 +123,18 @@ static tn_status describe_nothing_left(tn_training *t) {
                        (long long)epochs);
 }
 
+/* The table of memory, at the log's level of --verbose. */
+static tn_status describe_memory(tn_training *t) {
+  json_t *json = json_object();
+  bool direct = t->device->target.properties.host_addressable != 0;
+  tn_status status = tn_memory_report_add(&t->set, t->slots, direct, t->device, json);
+  const json_t *lines = json_object_get(json_object_get(json, "memory_table"), "lines");
+  for (size_t i = 0; i < json_array_size(lines); i++)
+    tn_logf(&t->run->env, TN_LOG_DEBUG, "%s", json_string_value(json_array_get(lines, i)));
+  json_decref(json);
+  return status;
+}
+
 tn_status tn_training_start_observers(tn_training *t) {
   tn_run *run = t->run;
   int64_t epoch = t->progress.epoch + 1;
@@ -130,6 +143,7 @@ tn_status tn_training_start_observers(tn_training *t) {
   TN_TRY(describe_shard(t));
   TN_TRY(describe_communicator(t));
   TN_TRY(describe_nothing_left(t));
+  TN_TRY(describe_memory(t));
   tn_run_info info = {.struct_size = sizeof info,
                       .name = run->settings.run.name,
                       .folder = describe_text(t->folder),

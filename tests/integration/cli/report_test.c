@@ -49,6 +49,8 @@ static void a_page_has_the_runs_side_by_side(void **state) {
   assert_int_equal(json_array_size(epochs), 2);
   assert_true(program_number(json_array_get(epochs, 1), "valid.loss") - loss < 1e-6);
   assert_int_equal(json_array_size(program_member(run_of(numbers, 0), "steps.train.loss")), 20);
+  assert_true(program_number(run_of(numbers, 0), "memory.executor_bytes") ==
+              program_number(r, "planned_peak_bytes"));
   json_decref(numbers);
 }
 

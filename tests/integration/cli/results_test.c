@@ -82,6 +82,66 @@ static void peak_is_as_planned(const char *name, const char *text, const char *m
   assert_int_equal(measured, (int64_t)program_number(file_json(path), "peak_bytes"));
 }
 
+static double row_of(const json_t *table, const char *name) {
+  const json_t *rows = program_member(table, "rows"), *row;
+  size_t i;
+  json_array_foreach(rows, i, row) if (strcmp(program_text(row, "name"), name) ==
+                                       0) return json_number_value(json_object_get(row, "bytes"));
+  fail_msg("no row %s", name);
+  return 0;
+}
+
+/* Two layers, 16 x 36 + 16 and 4 x 16 + 4 numbers, each at a multiple of 16 elements; momentum, and an
+ * average of them. */
+static void plan_has_a_table_of_memory(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  const json_t *table =
+      program_member(program_json(0, "plan noise.ini --set optimizer.ema=0.9"), "memory_table");
+  const double bytes = 4 * (576 + 16 + 64 + 16);
+  assert_true(row_of(table, "parameters") == bytes);
+  assert_true(row_of(table, "gradients") == bytes);
+  assert_true(row_of(table, "optimizer state") == bytes);
+  assert_true(row_of(table, "averages") == bytes);
+  assert_true(program_number(table, "offloaded_bytes") == 0);
+  const json_t *values = program_member(table, "peak.values");
+  assert_int_equal(json_array_size(values), 10);
+  for (size_t i = 1; i < 10; i++)
+    assert_true(program_number(json_array_get(values, i - 1), "bytes") >=
+                program_number(json_array_get(values, i), "bytes"));
+  size_t launches = (size_t)program_number(table, "peak.launches"),
+         peak = (size_t)program_number(table, "peak.launch");
+  static const char *const kinds[] = {"activations", "gradients", "workspaces"};
+  double sums[2] = {0, 0};
+  for (size_t k = 0; k < 3; k++) {
+    const json_t *curve = json_object_get(program_member(table, "by_launch"), kinds[k]);
+    assert_int_equal(json_array_size(curve), launches);
+    sums[0] += json_number_value(json_array_get(curve, peak));
+    sums[1] += json_number_value(json_array_get(curve, 0));
+  }
+  assert_true(sums[0] >= sums[1] && sums[0] > 0);
+}
+
+/* plan, doctor and bench print it; train with --verbose alone. */
+static void the_table_of_memory_is_printed(void **state) {
+  (void)state;
+  static const char line[] = "\n  optimizer state ", peak[] = "peak at launch ";
+  file_write("noise.ini", noise_ini);
+  static const char *const commands[] = {"plan noise.ini", "doctor noise.ini", "bench noise.ini"};
+  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+    assert_int_equal(program_run("%s", commands[i]), 0);
+    if (strstr(program_out, line) == NULL || strstr(program_out, peak) == NULL)
+      fail_msg("%s: %s", commands[i], program_out);
+  }
+  assert_int_equal(program_run("train noise.ini --verbose --set run.max_steps=1"), 0);
+  assert_non_null(strstr(program_err, "debug:   optimizer state "));
+  assert_int_equal(program_run("train noise.ini --set run.max_steps=1"), 0);
+  assert_null(strstr(program_err, "optimizer state "));
+  assert_true(program_number(program_json(0, "doctor noise.ini"), "memory_table.total_bytes") > 0);
+  assert_int_equal(program_run("doctor missing.ini"), 74);
+  assert_non_null(strstr(program_err, "missing.ini"));
+}
+
 static void planned_memory_equals_measured_memory(void **state) {
   (void)state;
   peak_is_as_planned("noise", noise_ini, "");
@@ -348,6 +408,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(train_reports_its_results, program_open, program_close),
       cmocka_unit_test_setup_teardown(train_prints_text_without_json, program_open, program_close),
       cmocka_unit_test_setup_teardown(train_begins_with_the_facts_about_the_run, program_open, program_close),
+      cmocka_unit_test_setup_teardown(plan_has_a_table_of_memory, program_open, program_close),
+      cmocka_unit_test_setup_teardown(the_table_of_memory_is_printed, program_open, program_close),
       cmocka_unit_test_setup_teardown(planned_memory_equals_measured_memory, program_open, program_close),
       cmocka_unit_test_setup_teardown(planned_memory_holds_with_every_kind_of_state, program_open,
                                       program_close),

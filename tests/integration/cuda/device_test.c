@@ -128,10 +128,10 @@ static void a_plan_that_does_not_fit_is_refused_with_what_holds_the_memory(void 
   assert_int_equal(train_large(""), 69);
   assert_true(number_of("counts", "cuLaunchKernel") == 0);
   says("model.ini:9: [data] batch: the plan for a batch of 256 needs ");
-  says(" MiB (state 0.2 MiB, arena ");
-  says(" MiB, inputs and outputs ");
-  says("; the largest in the arena: ");
-  says(", 9.00 MiB of conv2d of conv1");
+  says(" MiB (parameters 0.2 MiB, ");
+  says(" MiB, activations ");
+  says("; the largest at the peak: ");
+  says(", 9.00 MiB matmul of fc: f32[256, 9216], ");
   says("has 16.0 MiB that are not in use; the largest batch that fits is ");
   assert_int_equal(sscanf(strstr(program_err, "that fits is "), "that fits is %d", &batch), 1);
   assert_int_equal(train_batch(batch), 0);

@@ -210,6 +210,8 @@ static void call_runs(void) {
   REFUSES(h.run, tn_run_export_c(h.run, "x", NULL, NULL));
   REFUSES(NULL, tn_run_plan(NULL, NULL, &text, NULL));
   REFUSES(h.run, tn_run_plan(h.run, NULL, NULL, NULL));
+  REFUSES(NULL, tn_run_memory(NULL, NULL, &text, NULL));
+  REFUSES(h.run, tn_run_memory(h.run, NULL, NULL, NULL));
   REFUSES(NULL, tn_run_summary(NULL, &text));
   REFUSES(h.run, tn_run_summary(h.run, NULL));
   REFUSES(NULL, tn_run_bench(NULL, NULL, &text));

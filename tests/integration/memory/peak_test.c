@@ -1,5 +1,5 @@
-/* The planned peak equals the measured peak to the byte, on both kinds of device and with every option that
- * affects memory. */
+/* The planned peak equals the measured peak to the byte, and so does the sum of the rows of the table of
+ * memory, on both kinds of device and with every option that affects memory. */
 #include "configs.h"
 #include "program.h"
 
@@ -28,6 +28,7 @@ static const char *const ways[] = {
     "backend.use=onednn,cpu",
     "backend.use=onednn,cpu --set precision.policy=bf16",
     "backend.use=cpu --set optimizer.accumulate=2",
+    "backend.use=cpu --set optimizer.ema=0.9",
     "backend.use=sim --set optimizer.accumulate=2",
     "backend.use=cpu --set precision.policy=fp16",
     "backend.use=sim --set precision.policy=fp16",
@@ -37,6 +38,20 @@ static const char *const ways[] = {
     "backend.use=sim,cpu --set backend.sim.lacks=matmul --set backend.fallback=allow",
 };
 
+/* The rows of the table of memory sum to the executor's bytes. */
+static void the_rows_sum_to(const json_t *run, long long bytes, const char *way) {
+  const json_t *rows = program_member(run, "memory_table.rows"), *row;
+  long long sum = 0;
+  size_t i;
+  json_array_foreach(rows, i, row) {
+    const char *name = program_text(row, "name");
+    if (strcmp(name, "library memory") != 0 && strcmp(name, "graph") != 0)
+      sum += json_integer_value(json_object_get(row, "bytes"));
+  }
+  if (sum != bytes || (long long)program_number(run, "memory_table.executor_bytes") != bytes)
+    fail_msg("with %s: %lld bytes measured, %lld in the rows", way, bytes, sum);
+}
+
 static void the_peak_is_as_planned(const char *text) {
   file_write("net.ini", text);
   for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
@@ -45,6 +60,7 @@ static void the_peak_is_as_planned(const char *text) {
               measured = (long long)program_number(run, "measured_peak_bytes");
     if (planned != measured || planned <= 0)
       fail_msg("with %s: %lld bytes planned, %lld measured", ways[i], planned, measured);
+    the_rows_sum_to(run, measured, ways[i]);
   }
 }
 
