@@ -159,6 +159,14 @@ static void describe_body(tn_loop_body *body) {
   }
 }
 
+static tn_status find_in_place(tn_loop_bodies *bodies, const tn_loop_attributes *a, tn_loop_body *body) {
+  bool *in_place = tn_arena_alloc(&bodies->arena, (size_t)a->states + 1);
+  if (in_place == NULL) return TN_ENOMEM;
+  for (int64_t i = 0; i < a->states; i++) in_place[i] = tn_loop_state_is_in_place(body->program, a, i);
+  body->in_place = in_place;
+  return TN_OK;
+}
+
 static tn_status check_body(const tn_loop_bodies *bodies, const tn_program *p) {
   for (int32_t i = 0; i < p->n_steps; i++)
     if (tn_kernel_is_collective(p->steps[i].group->kernel))
@@ -197,6 +205,7 @@ static tn_status pipeline_compile_body(tn_loop_bodies *bodies, const tn_target *
   tn_graph *graph = NULL;
   TN_TRY(tn_loop_parse(bodies->env, bodies->ops, a, &graph));
   tn_status status = compile_body_graph(bodies, target, graph, body);
+  if (status == TN_OK) status = find_in_place(bodies, a, body);
   tn_graph_destroy(graph);
   return tn_wrap(bodies->env, status, "in the body of the loop");
 }

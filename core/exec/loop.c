@@ -68,19 +68,10 @@ static int32_t find_binding(const tn_binding *bindings, int32_t n, int64_t offse
   return found;
 }
 
-/* The number of an input or output, which its name ends in: "x3", "next0". */
-static int32_t binding_number(const tn_binding *binding) {
-  const char *at = binding->name;
-  int32_t number = 0;
-  while (*at != '\0' && (*at < '0' || *at > '9')) at++;
-  for (; *at >= '0' && *at <= '9'; at++) number = 10 * number + (*at - '0');
-  return number;
-}
-
 static loop_place place_input(const tn_bound_loop *loop, const tn_location *location) {
   const tn_loop_attributes *a = loop->a;
   int32_t at = find_binding(loop->body->inputs, loop->body->n_inputs, location->offset);
-  int32_t input = binding_number(&loop->body->inputs[at]), before = input - (int32_t)a->sequences;
+  int32_t input = tn_loop_binding_number(&loop->body->inputs[at]), before = input - (int32_t)a->sequences;
   int32_t state = before - (int32_t)a->before;
   loop_place p = {.offset = location->offset - loop->body->inputs[at].offset,
                   .stride = (int64_t)tn_type_bytes(loop_input_type(loop, at))};
@@ -94,7 +85,7 @@ static loop_place place_output(const tn_bound_loop *loop, const tn_location *loc
   int32_t at = find_binding(body->outputs, body->n_outputs, location->offset);
   const tn_binding *output = &body->outputs[at];
   return (loop_place){.base = output->name[0] == 'y' ? LOOP_OUTPUT : LOOP_NEXT,
-                      .number = binding_number(output),
+                      .number = tn_loop_binding_number(output),
                       .offset = location->offset - output->offset,
                       .stride = (int64_t)tn_type_bytes(&output->type)};
 }
@@ -137,7 +128,8 @@ static char *state_address(const tn_bound_loop *loop, const tn_launch *l, const 
                            int64_t at) {
   const tn_view *result = &l->out[loop->a->outputs + p->number];
   if (p->number < loop->a->stacked) return address_in(result, at * p->stride + p->offset);
-  if (number == loop->a->steps - 1) return address_in(result, p->offset);
+  bool in_place = tn_loop_is_in_place(loop->step->body, loop->a, p->number);
+  if (in_place || number == loop->a->steps - 1) return address_in(result, p->offset);
   int64_t buffer = loop->state_buffers[p->number] + number % 2 * tn_interval_aligned(p->stride);
   return (char *)l->workspace + buffer + p->offset;
 }
@@ -319,6 +311,7 @@ static void place_states(tn_bound_loop *loop) {
   int64_t end = loop->areas.states;
   int32_t first = tn_loop_first_state(loop->a);
   for (int64_t i = loop->a->stacked; i < loop->a->states; i++) {
+    if (tn_loop_is_in_place(loop->step->body, loop->a, i)) continue;
     loop->state_buffers[i] = end;
     end += 2 * tn_interval_aligned((int64_t)tn_type_bytes(&loop->step->in[first + i].type));
   }

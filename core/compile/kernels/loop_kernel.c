@@ -48,26 +48,44 @@ tn_loop_areas tn_loop_areas_of(const tn_loop_body *body, const tn_loop_attribute
   areas.states = areas.folded + tn_interval_aligned(body->folded_bytes);
   areas.bytes = areas.states;
   for (int64_t i = a->stacked; i < a->states; i++)
-    areas.bytes += 2 * tn_interval_aligned((int64_t)tn_type_bytes(operands[tn_loop_first_state(a) + i]));
+    if (!tn_loop_is_in_place(body, a, i))
+      areas.bytes += 2 * tn_interval_aligned((int64_t)tn_type_bytes(operands[tn_loop_first_state(a) + i]));
   return areas;
 }
 
 /* ---- the kernel ---- */
+
+/* Pairs of operand and result: the last value of a state in place may lie over the first one. */
+static int32_t loop_inplace_pairs(const tn_loop_body *body, const tn_loop_attributes *a,
+                                  int32_t (*pairs)[2]) {
+  int32_t n = 0;
+  for (int64_t i = 0; i < a->states; i++) {
+    if (!tn_loop_is_in_place(body, a, i)) continue;
+    pairs[n][0] = tn_loop_first_state(a) + (int32_t)i;
+    pairs[n++][1] = (int32_t)(a->outputs + i);
+  }
+  return n;
+}
 
 static tn_status loop_query(tn_query *q) {
   const tn_target *target = q->backend; /* the host's own kernels get the target (query.c) */
   const tn_loop_attributes *a = q->match->nodes[0].node->attributes;
   const tn_loop_body *body;
   TN_TRY(tn_loop_bodies_find(target, a, &body));
+  int32_t(*pairs)[2] = tn_alloc(q, tn_size_mul((size_t)a->states + 1, sizeof *pairs));
+  if (pairs == NULL) return TN_ENOMEM;
   double steps = (double)a->steps;
   tn_variant v = {.struct_size = sizeof v,
                   .name = "",
                   .workspace_bytes = tn_loop_areas_of(body, a, q->match->in).bytes,
                   .prepared_bytes = body->prepared_bytes,
+                  .n_inplace = loop_inplace_pairs(body, a, pairs),
+                  .inplace = (const int32_t(*)[2])pairs,
                   .cost_s = body->start_s + steps * body->step_s,
                   .deterministic = body->deterministic,
                   .capturable = body->capturable && steps * body->launches <= MOST_CAPTURED};
   tn_add_variant(q, &v);
+  tn_release(q, pairs);
   return TN_OK;
 }
 

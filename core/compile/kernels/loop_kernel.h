@@ -6,6 +6,7 @@
 
 #include "core/base/vec.h"
 #include "core/compile/kernels/target.h"
+#include "core/compile/memory/location.h"
 #include "core/graph/loop/loop.h"
 #include "core/plugin/registry.h"
 #include "tenon/plugin/kernel.h"
@@ -25,6 +26,7 @@ typedef struct tn_loop_body {
   double step_s;    /* predicted */
   double start_s;   /* of the launches in front of the first step */
   bool deterministic, capturable;
+  const bool *in_place; /* per state: its next value is written over it */
 } tn_loop_body;
 
 /* The bodies of a cover's loops, each compiled when it is first asked for. */
@@ -46,8 +48,21 @@ void tn_loop_bodies_destroy(tn_loop_bodies *bodies); /* accepts NULL */
 tn_status tn_loop_bodies_find(const tn_target *target, const tn_loop_attributes *attributes,
                               const tn_loop_body **body);
 
+/* Whether a state of a loop has no memory but that of its result. */
+static inline bool tn_loop_is_in_place(const tn_loop_body *body, const tn_loop_attributes *attributes,
+                                       int64_t state) {
+  return state >= attributes->stacked && body->in_place[state];
+}
+
+/* loop_in_place.c */
+/* The number of an input or output of a body, which its name ends in: "x3", "next0". */
+int32_t tn_loop_binding_number(const tn_binding *binding);
+/* Whether the launches of the body may write the next value of a state over the value before the step. */
+bool tn_loop_state_is_in_place(const struct tn_program *program, const tn_loop_attributes *attributes,
+                               int64_t state);
+
 /* The workspace of a loop: the arena, the constants and the folded values of the body's program, and two
- * buffers for each state that is not stacked. */
+ * buffers for each state that is neither stacked nor in place. */
 typedef struct tn_loop_areas {
   int64_t constants, folded, states; /* offsets; the arena has 0 */
   int64_t bytes;

@@ -35,6 +35,10 @@ static const tn_option run_rows[] = {
            "steps that a device with capture replays in one launch: 1 .. 16, or auto, by the estimated time "
            "of a "
            "step"),
+    TN_OPT(tn_run_section, chunk_logits, TN_OPT_TEXT, "auto", NULL,
+           "computes a loss of many classes and its gradients by chunks of rows, so that the scores of all "
+           "classes never lie in memory whole: no, yes, the most rows of a chunk, or auto, where that saves "
+           "more than half of their memory"),
     TN_OPT(tn_run_section, output, TN_OPT_TEXT, "runs", NULL,
            "folder for run folders; empty: nothing is written"),
     TN_OPT(tn_run_section, observers, TN_OPT_TEXT, "", NULL,

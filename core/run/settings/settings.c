@@ -109,6 +109,22 @@ static tn_status settings_read_steps_per_launch(tn_env *env, tn_ini *ini, tn_set
   return TN_OK;
 }
 
+/* "auto", "yes", "no", or a number. */
+static tn_status settings_read_chunk_logits(tn_env *env, tn_ini *ini, tn_settings *s) {
+  const char *text = s->run.chunk_logits;
+  char *end;
+  s->chunk_logits = TN_CHUNK_LOGITS_AUTO;
+  s->chunk_logits_where = tn_settings_where(ini, "run", "chunk_logits");
+  if (text == NULL || tn_text_equal(text, "auto")) return TN_OK;
+  s->chunk_logits = tn_text_equal(text, "yes") ? TN_CHUNK_LOGITS_YES : TN_CHUNK_LOGITS_NO;
+  if (tn_text_equal(text, "yes") || tn_text_equal(text, "no")) return TN_OK;
+  s->chunk_logits = strtol(text, &end, 10);
+  if (end != text && *end == '\0' && s->chunk_logits >= 1) return TN_OK;
+  return tn_failf(env, TN_EINVAL,
+                  "%s: [run] chunk_logits = %s, expected auto, yes, no, or a number of rows from 1 on",
+                  tn_settings_where(ini, "run", "chunk_logits"), text);
+}
+
 /* Every word of [run] observers is an observer's name, or '-' and such a name. */
 static tn_status settings_check_observers(tn_env *env, tn_registry *registry, tn_ini *ini,
                                           const tn_words *words) {
@@ -207,6 +223,7 @@ tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_s
   s->optimizer_options = optimizer.options;
   TN_TRY(tn_ini_note(env, ini, settings_check_averages(env, ini, s)));
   TN_TRY(tn_ini_note(env, ini, settings_read_steps_per_launch(env, ini, s)));
+  TN_TRY(tn_ini_note(env, ini, settings_read_chunk_logits(env, ini, s)));
   TN_TRY(tn_settings_read_limits(env, ini, s));
   TN_TRY(tn_settings_read_keep(env, ini, s));
   TN_TRY(tn_settings_read_lengths(env, ini, s));

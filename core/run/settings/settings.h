@@ -32,7 +32,7 @@ typedef struct tn_run_section {
   int64_t threads;
   const char *pin;
   int64_t memory_limit;
-  const char *steps_per_launch;
+  const char *steps_per_launch, *chunk_logits;
   const char *output;
   const char *observers;
   int64_t save_every, valid_every, keep_last, keep_best, profile;
@@ -196,6 +196,9 @@ static inline bool tn_turn_is_due(const tn_turn_setting *turn, int64_t step) {
 /* Sizes of the dimension that varies between batches, each with programs of its own. */
 enum { TN_MAX_LENGTHS = 8 };
 
+/* [run] chunk_logits: where it saves much memory, everywhere, nowhere. */
+enum { TN_CHUNK_LOGITS_AUTO = 0, TN_CHUNK_LOGITS_YES = -1, TN_CHUNK_LOGITS_NO = -2 };
+
 /* One split's data: the section, and the source with its options. */
 typedef struct tn_data_setting {
   bool given;
@@ -228,7 +231,9 @@ typedef struct tn_settings {
   tn_run_section run;
   tn_pin pin;               /* of run */
   int32_t steps_per_launch; /* of run; 0: auto */
-  tn_epoch_limit limit[2];  /* of run; TN_SPLIT_TRAIN, TN_SPLIT_VALID */
+  int64_t chunk_logits;     /* of run: rows of a chunk, or TN_CHUNK_LOGITS_... */
+  const char *chunk_logits_where;
+  tn_epoch_limit limit[2]; /* of run; TN_SPLIT_TRAIN, TN_SPLIT_VALID */
   tn_backend_section backend;
   tn_data_setting data[2]; /* TN_SPLIT_TRAIN, TN_SPLIT_VALID */
   tn_part_settings parts;  /* [source NAME] */

@@ -393,9 +393,7 @@ tn_status tn_pass_precision(tn_env *env, const tn_settings *settings, tn_val beg
   return precision_rewrite_graph(env, settings, begin, end, (*graph)->outputs.n, graph);
 }
 
-/* The values that the update reads are outputs during the pass, behind those of the model: first the scale,
- * if there is one, then the gradients. */
-static tn_status precision_add_outputs(const tn_training_graph *t) {
+tn_status tn_training_add_outputs(const tn_training_graph *t) {
   tn_graph *graph = t->model->graph;
   if (t->scale) TN_TRY(tn_graph_output(graph, "scale of the loss", t->scale));
   for (int32_t i = 0; i < t->n_params; i++)
@@ -404,7 +402,7 @@ static tn_status precision_add_outputs(const tn_training_graph *t) {
   return TN_OK;
 }
 
-static void precision_take_outputs(tn_training_graph *t, size_t first) {
+void tn_training_take_outputs(tn_training_graph *t, size_t first) {
   tn_graph *graph = t->model->graph;
   size_t gradients = first + (t->scale != 0);
   if (t->scale) t->scale = graph->outputs.v[first].value;
@@ -415,10 +413,10 @@ static void precision_take_outputs(tn_training_graph *t, size_t first) {
 
 tn_status tn_training_precision(tn_training_graph *t) {
   size_t first = t->model->graph->outputs.n;
-  TN_TRY(precision_add_outputs(t));
+  TN_TRY(tn_training_add_outputs(t));
   TN_TRY(precision_rewrite_graph(t->env, t->settings, t->model->first_value,
                                  (tn_val)t->model->graph->values.n, first + (t->scale != 0),
                                  &t->model->graph));
-  precision_take_outputs(t, first);
+  tn_training_take_outputs(t, first);
   return TN_OK;
 }

@@ -88,6 +88,18 @@ tn_status tn_gradients_emit(tn_training_graph *t);
  * they are computed. */
 tn_status tn_training_precision(tn_training_graph *t);
 
+/* While a pass replaces the graph, the values that the update reads are outputs, behind those of the model:
+ * first the scale, if there is one, then the gradients. `first`: the number of outputs before. */
+tn_status tn_training_add_outputs(const tn_training_graph *t);
+void tn_training_take_outputs(tn_training_graph *t, size_t first);
+
+/* Pass `chunk`: where a loss of classes reads the product of rows and a matrix, [run] chunk_logits replaces
+ * both, and their gradients, by a loop over chunks of rows. Replaces *graph, unless it has no such product.
+ * `must`: with chunk_logits = yes or a number, a graph without one is refused. */
+tn_status tn_pass_chunk(tn_env *env, const tn_settings *settings, bool must, tn_graph **graph);
+/* The same for a training step, between precision and update. */
+tn_status tn_training_chunk(tn_training_graph *t);
+
 /* Pass `update`: appends reduction over ranks, clipping, the optimizer and commits, which the policy does not
  * see: they are f32. Gives the trained parameters whose gradients have one dtype, and which are trained from
  * the same epoch on, contiguous locations in the map, in the order in which the gradients become ready, and

@@ -32,7 +32,7 @@ static tn_status programs_copy_measures(tn_program_set *set, const tn_model *mod
   return TN_OK;
 }
 
-const char *const tn_graph_passes[] = {"model", "gradients", "precision", "update", "derive", NULL};
+const char *const tn_graph_passes[] = {"model", "gradients", "precision", "chunk", "update", "derive", NULL};
 
 /* Dumps and reports show the training step, or the model if the step is not requested. */
 static int32_t programs_shown(const tn_program_request *request) {
@@ -98,6 +98,8 @@ static tn_status programs_emit_update(tn_run *run, int32_t which, tn_program_set
   TN_TRY(programs_dump_graph(dump, name, "gradients", model->graph));
   TN_TRY(tn_training_precision(&t));
   TN_TRY(programs_dump_graph(dump, name, "precision", model->graph));
+  TN_TRY(tn_training_chunk(&t));
+  TN_TRY(programs_dump_graph(dump, name, "chunk", model->graph));
   TN_TRY(tn_program_kind(which) == TN_PROGRAM_STEP ? tn_update_emit(&t, update) : tn_accumulate_emit(&t));
   return programs_dump_graph(dump, name, "update", model->graph);
 }
@@ -112,6 +114,8 @@ static tn_status programs_emit_forward(tn_run *run, int32_t which, tn_model *mod
   TN_TRY(programs_dump_graph(dump, name, "gradients", model->graph));
   TN_TRY(tn_pass_precision(&run->env, &run->settings, model->first_value, end, &model->graph));
   TN_TRY(programs_dump_graph(dump, name, "precision", model->graph));
+  TN_TRY(tn_pass_chunk(&run->env, &run->settings, false, &model->graph));
+  TN_TRY(programs_dump_graph(dump, name, "chunk", model->graph));
   return programs_dump_graph(dump, name, "update", model->graph);
 }
 

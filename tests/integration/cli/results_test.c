@@ -226,9 +226,9 @@ static void plan_needs_no_data_and_runs_nothing(void **state) {
 static void plan_shows_the_graph_after_a_pass(void **state) {
   (void)state;
   file_write("noise.ini", noise_ini);
-  static const char *const passes[] = {"model",         "update",    "precision", "select",
-                                       "layout",        "recompute", "constants", "join",
-                                       "rematerialize", "schedule",  "memory"};
+  static const char *const passes[] = {"model",  "update",        "precision", "chunk",
+                                       "select", "layout",        "recompute", "constants",
+                                       "join",   "rematerialize", "schedule",  "memory"};
   for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
     char head[64];
     snprintf(head, sizeof head, "# program step after %s\n", passes[i]);
