@@ -16,13 +16,16 @@ typedef struct fold_work {
 } fold_work;
 
 static tn_status fold_new(fold_work *w) {
+  onnx_import *m = w->n->m;
   int64_t count = 1;
-  for (int32_t i = 0; i < w->out.rank; i++) {
+  for (int32_t i = 0; i < w->out.rank && count >= 0; i++) {
     int64_t size = w->out.dims[i];
-    count =
-        size < 0 || size > ONNX_MOST_KNOWN || count > ONNX_MOST_KNOWN ? ONNX_MOST_KNOWN + 1 : count * size;
+    bool fits = size >= 0 && !onnx_is_batch(m, size) && (size == 0 || count <= ONNX_MOST_COMPUTED / size);
+    count = fits ? count * size : -1;
   }
-  if (count > ONNX_MOST_KNOWN) return ONNX_REFUSE(w->n, "more than %d known numbers", ONNX_MOST_KNOWN);
+  if (count < 0 || m->computed + count > ONNX_MOST_COMPUTED_IN_ALL)
+    return ONNX_REFUSE(w->n, "more than %d known numbers, or one for each sample", ONNX_MOST_COMPUTED);
+  m->computed += count;
   w->to = tn_arena_alloc(&w->n->m->arena, (size_t)count * sizeof *w->to + 1);
   return w->to != NULL ? TN_OK : TN_ENOMEM;
 }
@@ -223,15 +226,59 @@ static tn_status fold_gather(fold_work *w) {
   return TN_OK;
 }
 
+/* The dimensions of the operands, of which `axis` is the sum. */
+static tn_status fold_concat_type(fold_work *w, int32_t axis) {
+  w->out = *w->type[0];
+  for (int32_t i = 1; i < w->n->node->n_in; i++) {
+    const tn_type *x = w->type[i];
+    bool same = x->rank == w->out.rank;
+    for (int32_t d = 0; d < w->out.rank && same; d++) same = d == axis || x->dims[d] == w->out.dims[d];
+    if (!same) return ONNX_REFUSE(w->n, "known numbers of several shapes");
+    w->out.dims[axis] += x->dims[axis];
+  }
+  return fold_new(w);
+}
+
 static tn_status fold_concat(fold_work *w) {
-  int64_t count = 0, at = 0;
-  for (int32_t i = 0; i < w->n->node->n_in; i++) count += w->count[i];
-  fold_list(w, count, w->type[0]->dtype);
-  TN_TRY(fold_new(w));
-  for (int32_t i = 0; i < w->n->node->n_in; i++) {
-    if (w->type[i]->rank != 1) return ONNX_REFUSE(w->n, "known numbers of several dimensions");
-    memcpy(w->to + at, w->v[i], (size_t)w->count[i] * sizeof *w->to);
-    at += w->count[i];
+  int32_t axis = onnx_axis(onnx_whole(w->n, "axis", 0), w->type[0]->rank);
+  int64_t before = 1, at = 0;
+  if (axis < 0) return ONNX_REFUSE(w->n, "an axis that the operand lacks");
+  TN_TRY(fold_concat_type(w, axis));
+  for (int32_t d = 0; d < axis; d++) before *= w->out.dims[d];
+  for (int64_t row = 0; row < before; row++)
+    for (int32_t i = 0; i < w->n->node->n_in; i++) {
+      int64_t part = w->count[i] / before;
+      memcpy(w->to + at, w->v[i] + row * part, (size_t)part * sizeof *w->to);
+      at += part;
+    }
+  return TN_OK;
+}
+
+/* Where the row of a list of indices begins in the operand; -1: beyond it. */
+static int64_t fold_index(const fold_work *w, const double *index, int32_t n) {
+  int64_t at = 0;
+  for (int32_t d = 0; d < n; d++) {
+    int64_t size = w->type[0]->dims[d], i = onnx_to_whole(index[d]);
+    if (i < 0) i += size;
+    if (i < 0 || i >= size) return -1;
+    at = at * size + i;
+  }
+  return at;
+}
+
+static tn_status fold_scatter(fold_work *w) {
+  const tn_type *index = w->type[1];
+  int64_t depth = index->rank > 0 ? index->dims[index->rank - 1] : 0, part = 1;
+  if (depth < 1 || depth > w->type[0]->rank || strcmp(onnx_word(w->n, "reduction", "none"), "none") != 0)
+    return ONNX_REFUSE(w->n, "known numbers that are added");
+  for (int32_t d = (int32_t)depth; d < w->type[0]->rank; d++) part *= w->type[0]->dims[d];
+  int64_t rows = w->count[1] / depth;
+  if (w->count[2] != rows * part) return ONNX_REFUSE(w->n, "known numbers of another shape");
+  TN_TRY(fold_same(w, w->type[0]->rank, w->type[0]->dims));
+  for (int64_t i = 0; i < rows; i++) {
+    int64_t at = fold_index(w, w->v[1] + i * depth, (int32_t)depth);
+    if (at < 0) return ONNX_REFUSE(w->n, "an index beyond known numbers");
+    memcpy(w->to + at * part, w->v[2] + i * part, (size_t)part * sizeof *w->to);
   }
   return TN_OK;
 }
@@ -283,9 +330,9 @@ static tn_status fold_range(fold_work *w) {
   double start = w->v[0][0], stop = w->v[1][0], by = w->v[2][0];
   double count = by != 0 ? ceil((stop - start) / by) : 0;
   fold_list(w,
-            count > 0 && count <= ONNX_MOST_KNOWN ? (int64_t)count
-            : count > 0                           ? ONNX_MOST_KNOWN + 1
-                                                  : 0,
+            count > 0 && count <= ONNX_MOST_COMPUTED ? (int64_t)count
+            : count > 0                              ? ONNX_MOST_COMPUTED + 1
+                                                     : 0,
             w->type[0]->dtype);
   TN_TRY(fold_new(w));
   for (int64_t i = 0; i < w->out.dims[0]; i++) w->to[i] = start + by * (double)i;
@@ -301,13 +348,12 @@ static tn_status fold_product(fold_work *w) {
   return TN_OK;
 }
 
-/* A list; an array of more dimensions is a line. */
 static tn_status fold_filled(fold_work *w) {
   double number;
   TN_TRY(onnx_filled(w->n, &number, &w->out.dtype));
-  if (w->count[0] > 1) return ONNX_REFUSE(w->n, "an array of known numbers");
+  if (w->count[0] > TN_MAX_RANK) return ONNX_REFUSE(w->n, "more than %d dimensions", TN_MAX_RANK);
   w->out.rank = (int32_t)w->count[0];
-  w->out.dims[0] = w->count[0] > 0 ? onnx_to_whole(w->v[0][0]) : 1;
+  for (int32_t i = 0; i < w->out.rank; i++) w->out.dims[i] = onnx_to_whole(w->v[0][i]);
   TN_TRY(fold_new(w));
   for (int64_t i = 0; i < tn_type_count(&w->out); i++) w->to[i] = number;
   return TN_OK;
@@ -331,8 +377,8 @@ static double curve_blackman(double angle) { return 0.42 - 0.5 * cos(angle) + 0.
 
 static tn_status fold_window(fold_work *w, fold_curve curve) {
   int64_t size = onnx_to_whole(w->v[0][0]), around = size - (onnx_whole(w->n, "periodic", 1) ? 0 : 1);
-  if (w->count[0] != 1 || size < 1 || size > ONNX_MOST_KNOWN)
-    return ONNX_REFUSE(w->n, "a window of more than %d elements", ONNX_MOST_KNOWN);
+  if (w->count[0] != 1 || size < 1 || size > ONNX_MOST_COMPUTED)
+    return ONNX_REFUSE(w->n, "a window of more than %d elements", ONNX_MOST_COMPUTED);
   fold_list(w, size, TN_F32);
   TN_TRY(fold_new(w));
   for (int64_t i = 0; i < size; i++)
@@ -350,15 +396,25 @@ typedef struct fold_special {
 } fold_special;
 
 static const fold_special fold_specials[] = {
-    {"Where", fold_where, 3},           {"Cast", fold_cast, 1},
-    {"CastLike", fold_cast, 2},         {"Squeeze", fold_dims, 1},
-    {"Unsqueeze", fold_dims, 1},        {"Reshape", fold_dims, 1},
-    {"Flatten", fold_dims, 1},          {"Transpose", fold_transpose, 1},
-    {"Gather", fold_gather, 2},         {"Concat", fold_concat, 1},
-    {"Slice", fold_slice, 3},           {"Range", fold_range, 3},
-    {"ReduceProd", fold_product, 1},    {"ConstantOfShape", fold_filled, 1},
-    {"Expand", fold_expand, 2},         {"HannWindow", fold_hann, 1},
-    {"HammingWindow", fold_hamming, 1}, {"BlackmanWindow", fold_blackman, 1},
+    {"Where", fold_where, 3},
+    {"Cast", fold_cast, 1},
+    {"CastLike", fold_cast, 2},
+    {"Squeeze", fold_dims, 1},
+    {"Unsqueeze", fold_dims, 1},
+    {"Reshape", fold_dims, 1},
+    {"Flatten", fold_dims, 1},
+    {"Transpose", fold_transpose, 1},
+    {"Gather", fold_gather, 2},
+    {"Concat", fold_concat, 1},
+    {"Slice", fold_slice, 3},
+    {"ScatterND", fold_scatter, 3},
+    {"Range", fold_range, 3},
+    {"ReduceProd", fold_product, 1},
+    {"ConstantOfShape", fold_filled, 1},
+    {"Expand", fold_expand, 2},
+    {"HannWindow", fold_hann, 1},
+    {"HammingWindow", fold_hamming, 1},
+    {"BlackmanWindow", fold_blackman, 1},
 };
 
 /* ---- nodes ---- */

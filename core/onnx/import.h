@@ -32,7 +32,9 @@
 
 enum {
   ONNX_BATCH = 7919,
-  ONNX_MOST_KNOWN = 4096,
+  ONNX_MOST_KNOWN = 4096, /* elements of a weight that are looked at, of a value that follows from them */
+  ONNX_MOST_COMPUTED = 1 << 17, /* elements of a constant, or of a value that follows from constants, */
+  ONNX_MOST_COMPUTED_IN_ALL = 1 << 25, /* and of all such values */
   ONNX_MOST_OPERANDS = 64,
   ONNX_MOST_TABLES = 4,
   ONNX_MOST_LAYER_WEIGHTS = 8
@@ -138,6 +140,7 @@ typedef struct onnx_import {
   TN_VEC(int32_t) numbers;            /* and the last number behind each */
   tn_name_index joins;                /* operands of Concat, */
   TN_VEC(const char *) joined;        /* and the line that joins them */
+  int64_t computed;                   /* elements of all values that fold.c computed */
   const char *input;                  /* the line of the first input */
   int64_t batch;                      /* of the file; 0: it is not fixed */
   bool whole;                         /* the batch is one sample, which has all dimensions of the inputs */

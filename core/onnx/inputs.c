@@ -96,9 +96,29 @@ static tn_status input_add(onnx_import *m, const tn_onnx_field *field) {
 
 /* ---- tensors ---- */
 
+/* "val_12", as the newer exporter of PyTorch calls a tensor that it has computed. */
+static bool tensor_is_computed(const onnx_import *m, const char *name) {
+  size_t digits = strncmp(name, "val_", 4) == 0 ? strspn(name + 4, "0123456789") : 0;
+  return digits > 0 && name[4 + digits] == '\0' && strcmp(m->file->producer, "pytorch") == 0;
+}
+
+/* A constant is computed, too, as the parts of a mask: all its elements are one number, which no parameter of
+ * a layer has that begins at random. */
+static tn_status tensor_tell_constant(onnx_import *m, onnx_value *value) {
+  if (value->type.dtype != TN_F32 || !tensor_is_computed(m, value->name)) return TN_OK;
+  value->is_weight = false;
+  TN_TRY(onnx_look(m, value));
+  int64_t count = value->known != NULL ? tn_type_count(&value->type) : 0, same = 1;
+  while (same < count && value->known[same] == value->known[0]) same++;
+  value->is_weight = same != count;
+  if (value->is_weight) value->known = NULL;
+  return TN_OK;
+}
+
 static tn_status tensor_add(onnx_import *m, const char *name, const tn_onnx_tensor *tensor) {
   onnx_value value = {.name = name, .tensor = tensor, .type = tensor->type, .is_weight = true};
   value.type.dtype = onnx_value_dtype(tensor->data_type);
+  TN_TRY(tensor_tell_constant(m, &value));
   return onnx_add_value(m, &value);
 }
 

@@ -1,5 +1,6 @@
 /* core/onnx/modules.c: the modules around a node, as the exporter notes them:
  * "layer1: torch.nn.Sequential/layer1.0: models.Block/add_1: aten.add". */
+#include <ctype.h>
 #include <string.h>
 
 #include "core/onnx/import.h"
@@ -15,6 +16,14 @@ const char *onnx_module_read(const char *at, onnx_module *part) {
   return at[n] == '/' ? at + n + 1 : NULL;
 }
 
+/* The length of "linear" in "linear_4": the exporter counts the operations of the whole model, and the number
+ * would tell two modules apart that are the same. */
+static size_t module_stem(const char *operation, size_t length) {
+  size_t n = length;
+  while (n > 0 && isdigit((unsigned char)operation[n - 1])) n--;
+  return n > 1 && n < length && operation[n - 1] == '_' ? n - 1 : length;
+}
+
 bool onnx_read_modules(onnx_import *m, const tn_onnx_node *node, const char **module,
                        const char **operation) {
   onnx_module part = {.path = "", .path_length = 0}, last;
@@ -25,6 +34,6 @@ bool onnx_read_modules(onnx_import *m, const tn_onnx_node *node, const char **mo
     at = onnx_module_read(at, &last);
   }
   *module = tn_arena_printf(&m->arena, "%.*s", (int)part.path_length, part.path);
-  *operation = tn_arena_printf(&m->arena, "%.*s", (int)last.path_length, last.path);
+  *operation = tn_arena_printf(&m->arena, "%.*s", (int)module_stem(last.path, last.path_length), last.path);
   return true;
 }

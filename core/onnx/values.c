@@ -41,7 +41,9 @@ bool onnx_has(const onnx_use *n, int32_t i) { return i < n->node->n_in && n->nod
 tn_status onnx_look(onnx_import *m, onnx_value *value) {
   const tn_onnx_tensor *t = value->tensor;
   int64_t count = tn_type_count(&t->type);
-  if (count > ONNX_MOST_KNOWN || t->type.dtype == TN_ANY) return TN_OK;
+  if (count > (value->is_weight && value->type.dtype == TN_F32 ? ONNX_MOST_KNOWN : ONNX_MOST_COMPUTED) ||
+      t->type.dtype == TN_ANY)
+    return TN_OK;
   void *data = tn_arena_alloc(&m->arena, tn_type_bytes(&t->type) + 1);
   double *known = tn_arena_alloc(&m->arena, (size_t)count * sizeof *known + 1);
   if (data == NULL || known == NULL) return TN_ENOMEM;

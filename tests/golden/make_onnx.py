@@ -440,7 +440,31 @@ def growing():
     save("growing", x, ReferenceEvaluator(model).run(None, {"x": x})[0])
 
 
-PARTS = (networks, operators, weights, refused, recurrent, quantized, whole, flow, fused, exported, tied, growing)
+def windows():
+    """Two parts in the other order along two axes, and a mask that constants give, as shifted windows have them."""
+    node, array = helper.make_node, numpy_helper.from_array
+    whole = lambda name, *values: array(np.array(values, np.int64), name)
+    nodes = [node("Slice", ["x", "two", "end", "rows"], ["low"]), node("Slice", ["x", "zero", "two", "rows"], ["high"]),
+             node("Concat", ["low", "high"], ["turned"], axis=1),
+             node("Slice", ["turned", "two", "end", "columns"], ["left"]), node("Slice", ["turned", "zero", "two", "columns"], ["right"]),
+             node("Concat", ["left", "right"], ["rolled"], axis=2),
+             node("ConstantOfShape", ["size"], ["zeros"]), node("ScatterND", ["zeros", "places", "val_7"], ["upper"]),
+             node("Concat", ["upper", "val_8"], ["regions"], axis=1),
+             node("Unsqueeze", ["regions", "zero"], ["across"]), node("Unsqueeze", ["regions", "last"], ["along"]),
+             node("Sub", ["across", "along"], ["apart"]), node("Equal", ["apart", "none"], ["same"]),
+             node("Where", ["same", "none", "far"], ["mask"]), node("Add", ["rolled", "mask"], ["y"])]
+    tensors = [whole("zero", 0), whole("two", 2), whole("end", 99), whole("rows", 1), whole("columns", 2), whole("last", -1), whole("size", 6, 4),
+               array(np.array([[4], [5]], np.int64), "places"), array(np.full((2, 4), -1, np.float32), "val_7"), array(np.full((6, 2), 2, np.float32), "val_8"),
+               array(np.float32(0), "none"), array(np.float32(-100), "far")]
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(nodes, "windows", [info("x", TensorProto.FLOAT, ["n", 6, 6, 6])], [info("y", TensorProto.FLOAT, ["n", 6, 6, 6])], tensors)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10, producer_name="pytorch")
+    onnx.save(model, folder / "windows.onnx")
+    x = np.random.default_rng(14).standard_normal((3, 6, 6, 6)).astype(np.float32)
+    save("windows", x, ReferenceEvaluator(model).run(None, {"x": x})[0])
+
+
+PARTS = (networks, operators, weights, refused, recurrent, quantized, whole, flow, fused, exported, tied, growing, windows)
 for part in PARTS:
     if not sys.argv[2:] or part.__name__ in sys.argv[2:]:
         part()

@@ -1,6 +1,7 @@
 /* core/onnx/rows/concat.c: Concat. A network such as DenseNet joins a list that grows by one value from layer
  * to layer. Such a node becomes `concat(BEFORE, LAST)`, where BEFORE is the line of the list without its last
  * value, so all layers have one form. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/onnx/import.h"
@@ -36,13 +37,60 @@ static tn_status concat_note(const onnx_use *n, const char *key) {
   return tn_vec_push(n->m->env, &n->m->joined, onnx_find(n->m, n->node->out[0])->line);
 }
 
+enum { CONCAT_LINES_BACK = 16 };
+
+/* The expression of one of the last lines, "x[:, 3:]"; NULL: the name is not that of such a line. */
+static const char *concat_expression(const onnx_use *n, const char *name) {
+  const onnx_import *m = n->m;
+  for (size_t i = m->lines.n; i > 0 && i + CONCAT_LINES_BACK > m->lines.n; i--)
+    if (m->lines.v[i - 1].computes && strcmp(m->lines.v[i - 1].names, name) == 0)
+      return m->lines.v[i - 1].call;
+  return NULL;
+}
+
+/* The text behind "x[" and ":, " for each axis before this one; NULL: the expression has another form. */
+static const char *concat_part(const char *text, const char *x, size_t length, int32_t axis) {
+  if (text == NULL || strncmp(text, x, length) != 0 || text[length] != '[') return NULL;
+  text += length + 1;
+  for (int32_t i = 0; i < axis; i++, text += 3)
+    if (strncmp(text, ":, ", 3) != 0) return NULL;
+  return text;
+}
+
+/* Whether the operands are x[K:] and x[:K] along the axis; then *length is that of x in *x, *from is K. */
+static bool concat_is_roll(const onnx_use *n, int32_t axis, const char *const *operands, const char **x,
+                           size_t *length, long long *from) {
+  char *end, *other;
+  *x = concat_expression(n, operands[0]);
+  *length = *x != NULL ? onnx_name_length(*x) : 0;
+  const char *last = concat_part(*x, *x, *length, axis);
+  const char *first = *x != NULL ? concat_part(concat_expression(n, operands[1]), *x, *length, axis) : NULL;
+  if (last == NULL || first == NULL || first[0] != ':') return false;
+  *from = strtoll(last, &end, 10);
+  bool same = strtoll(first + 1, &other, 10) == *from && *from != 0;
+  return same && strcmp(end, ":]") == 0 && strcmp(other, "]") == 0;
+}
+
+/* "roll(x, shifts=[-3], axes=[1])"; one call for a value that was rolled along another axis before. */
+static tn_status concat_roll(const onnx_use *n, int32_t axis, const char *x, size_t length, long long from) {
+  const char *name = onnx_print(n, "%.*s", (int)length, x), *before = concat_expression(n, name);
+  const char *axes = before != NULL && strncmp(before, "roll(", 5) == 0 ? strstr(before, "], axes=[") : NULL;
+  if (axes == NULL) return onnx_compute(n, "roll(%s, shifts=[%lld], axes=[%d])", name, -from, axis);
+  return onnx_compute(n, "%.*s, %lld%.*s, %d])", (int)(axes - before), before, -from, (int)strlen(axes) - 2,
+                      axes, axis);
+}
+
 static tn_status row_concat(const onnx_use *n) {
-  const char *operands[ONNX_MOST_OPERANDS];
+  const char *operands[ONNX_MOST_OPERANDS], *x;
+  size_t length;
+  long long from;
   int32_t axis = onnx_axis(onnx_whole(n, "axis", 0), onnx_type(n, 0)->rank), count = n->node->n_in;
   if (count == 1) return onnx_pass(n, 0);
   if (count > ONNX_MOST_OPERANDS) return ONNX_REFUSE(n, "more than %d operands", ONNX_MOST_OPERANDS);
   for (int32_t i = 0; i < count; i++)
     if ((operands[i] = onnx_text_of(n, i, false)) == NULL) return onnx_failed(n);
+  if (count == 2 && concat_is_roll(n, axis, operands, &x, &length, &from))
+    return concat_roll(n, axis, x, length, from);
   const char *key = concat_key(n, axis, operands, count);
   count = concat_shorten(n, axis, operands, count);
   if (key == NULL || count < 0) return TN_ENOMEM;

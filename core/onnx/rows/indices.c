@@ -299,7 +299,7 @@ static tn_status row_known(const onnx_use *n) {
   int64_t count;
   for (int32_t i = 0; i < n->node->n_in; i++)
     if (onnx_known(n, i, &count) == NULL) return onnx_failed(n);
-  return ONNX_REFUSE(n, "more than %d known numbers", ONNX_MOST_KNOWN);
+  return ONNX_REFUSE(n, "more than %d known numbers", ONNX_MOST_COMPUTED);
 }
 
 /* Numbers of the samples; other ranges are known. */

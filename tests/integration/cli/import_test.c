@@ -107,6 +107,14 @@ static void layers_that_read_all_before_them_are_one_block(void **state) {
   has(text, "layer{i+2}, layer5.relu: layer * 4 <- x, layer1\n");
 }
 
+static void masks_of_constants_are_computed(void **state) {
+  (void)state;
+  size_t n;
+  import_and_predict("windows", "x");
+  has(file_read("windows.ini", &n), "layers =\n    concat_5 = roll(x, shifts=[-2, -2], axes=[1, 2])\n"
+                                    "    mask: buffer([6, 6, 6])\n          add <- concat_5, mask\n");
+}
+
 static void a_graph_without_a_batch_is_imported_whole(void **state) {
   (void)state;
   size_t n;
@@ -266,6 +274,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(parameters_that_are_shared_are_one, program_open, program_close),
       cmocka_unit_test_setup_teardown(layers_that_read_all_before_them_are_one_block, program_open,
                                       program_close),
+      cmocka_unit_test_setup_teardown(masks_of_constants_are_computed, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_graph_without_a_batch_is_imported_whole, program_open, program_close),
       cmocka_unit_test_setup_teardown(constants_are_those_of_inputs, program_open, program_close),
       cmocka_unit_test_setup_teardown(lines_read_as_a_person_writes_them, program_open, program_close),
