@@ -39,7 +39,7 @@ static tn_status plan_command_batches(tn_run *run, tn_device *device, bool train
                                       tn_program_request *request) {
   const tn_data_setting *data = run->settings.data;
   request->batch[trains ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT] = 1;
-  request->all_lengths = true;
+  request->watched = request->all_lengths = true;
   if (!trains) return TN_OK;
   TN_TRY(plan_command_count(run, device, ranks));
   TN_TRY(plan_command_communicator(run, device));

@@ -2,7 +2,10 @@
  *
  *     Event      { double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5;
  *                  SessionLog session_log = 7; }
- *     Summary    { repeated Value value = 1; }      Value { string tag = 1; float simple_value = 2; }
+ *     Summary    { repeated Value value = 1; }
+ *     Value      { string tag = 1; float simple_value = 2; HistogramProto histo = 5; }
+ *     HistogramProto { double min = 1, max = 2, num = 3, sum = 4, sum_squares = 5;
+ *                      repeated double bucket_limit = 6 [packed], bucket = 7 [packed]; }
  *     SessionLog { SessionStatus status = 1; }      START = 1 */
 #include "plugins/observers/event_record.h"
 
@@ -96,13 +99,50 @@ void event_record_restart(event_record *r, double wall_s, int64_t step) {
   record_end(r);
 }
 
-void event_record_scalar(event_record *r, double wall_s, int64_t step, const char *tag, double value) {
-  event_record one = {.n = 0}, summary = {.n = 0};
-  record_add_bytes(&one, 1, tag, strnlen(tag, EVENT_TAG));
-  record_add_float(&one, 2, (float)value);
-  record_add_bytes(&summary, 1, one.v, one.n);
+/* An Event whose Summary is one Value. */
+static void record_summary(event_record *r, double wall_s, int64_t step, const event_record *value) {
+  event_record summary;
+  summary.n = 0;
+  record_add_bytes(&summary, 1, value->v, value->n);
   record_begin(r, wall_s);
   record_add_number(r, 2, (uint64_t)step);
   record_add_bytes(r, 5, summary.v, summary.n);
   record_end(r);
+}
+
+void event_record_scalar(event_record *r, double wall_s, int64_t step, const char *tag, double value) {
+  event_record one;
+  one.n = 0;
+  record_add_bytes(&one, 1, tag, strnlen(tag, EVENT_TAG));
+  record_add_float(&one, 2, (float)value);
+  record_summary(r, wall_s, step, &one);
+}
+
+/* n doubles as a packed field. */
+static void record_add_doubles(event_record *r, unsigned field, const double *values, int32_t n) {
+  record_add_varint(r, field << 3 | WIRE_BYTES);
+  record_add_varint(r, 8 * (uint64_t)n);
+  for (int32_t i = 0; i < n; i++) {
+    uint64_t bits;
+    memcpy(&bits, &values[i], sizeof bits);
+    record_add_little_endian(r, bits, 8);
+  }
+}
+
+/* Empty buckets at both ends are left out, but for one in front, whose limit is where the first one begins.
+ */
+void event_record_histogram(event_record *r, double wall_s, int64_t step, const tn_histogram *h) {
+  event_record histo, one;
+  int32_t first = 0, end = h->n_buckets;
+  const double numbers[] = {h->min, h->max, (double)h->n, h->sum, h->squares};
+  while (end > 1 && h->counts[end - 1] == 0) end--;
+  while (first + 1 < end && h->counts[first] == 0 && h->counts[first + 1] == 0) first++;
+  if (end - first > EVENT_BUCKETS) end = first + EVENT_BUCKETS;
+  histo.n = one.n = 0;
+  for (unsigned i = 0; i < 5; i++) record_add_double(&histo, i + 1, numbers[i]);
+  record_add_doubles(&histo, 6, h->limits + first, end - first);
+  record_add_doubles(&histo, 7, h->counts + first, end - first);
+  record_add_bytes(&one, 1, h->name, strnlen(h->name, EVENT_TAG));
+  record_add_bytes(&one, 5, histo.v, histo.n);
+  record_summary(r, wall_s, step, &one);
 }

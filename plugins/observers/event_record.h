@@ -6,10 +6,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { EVENT_TAG = 512 }; /* the most bytes of a tag; a longer one is cut */
+#include "tenon/plugin/observer.h"
+
+/* The most bytes of a tag, and the most buckets between the first and the last that have numbers; others are
+ * cut.
+ */
+enum { EVENT_TAG = 512, EVENT_BUCKETS = 512 };
 
 typedef struct event_record {
-  unsigned char v[EVENT_TAG + 128];
+  unsigned char v[EVENT_TAG + 256 + 2 * 8 * EVENT_BUCKETS];
   size_t n;
 } event_record;
 
@@ -20,6 +25,8 @@ void event_record_version(event_record *r, double wall_s);
 /* Readers drop what earlier files of the folder have for this step and later ones. */
 void event_record_restart(event_record *r, double wall_s, int64_t step);
 void event_record_scalar(event_record *r, double wall_s, int64_t step, const char *tag, double value);
+
+void event_record_histogram(event_record *r, double wall_s, int64_t step, const tn_histogram *histogram);
 
 /* CRC-32C (RFC 3720), in the masked form that a TFRecord has. */
 uint32_t event_record_checksum(const void *bytes, size_t n);

@@ -95,10 +95,14 @@ static tn_status open_file(tn_env *env, const void *given, const tn_run_info *ru
 
 static int metrics_file_wanted(const metrics_file *m, const tn_event *e) {
   if (m->file.fd < 0) return 0;
-  return e->kind == TN_EVENT_EPOCH_END || (e->kind == TN_EVENT_STEP && e->step % m->every == 0);
+  return e->kind == TN_EVENT_EPOCH_END || e->kind == TN_EVENT_WATCH ||
+         (e->kind == TN_EVENT_STEP && e->step % m->every == 0);
 }
 
-static const char *event_name(const tn_event *e) { return e->kind == TN_EVENT_STEP ? "step" : "epoch"; }
+static const char *event_name(const tn_event *e) {
+  if (e->kind == TN_EVENT_WATCH) return "watch";
+  return e->kind == TN_EVENT_STEP ? "step" : "epoch";
+}
 
 /* ---- jsonl ---- */
 
@@ -136,6 +140,10 @@ static tn_status add_json(metrics_file *m, tn_env *env, const tn_event *e) {
                         "{\"event\": \"%s\", \"epoch\": %lld, \"step\": %lld, \"seconds\": %.3f, \"per_s\": ",
                         event_name(e), (long long)e->epoch + 1, (long long)e->step, e->seconds));
   TN_TRY(add_json_number(m, env, e->samples_per_s));
+  if (e->kind == TN_EVENT_WATCH) {
+    TN_TRY(add_json_metrics(m, env, "watched", e->watched, e->n_watched));
+    return run_file_print(&m->file, env, "}\n");
+  }
   TN_TRY(run_file_print(&m->file, env, ", \"lr\": "));
   TN_TRY(add_json_number(m, env, e->lr));
   if (e->loss_scale != 0) TN_TRY(run_file_print(&m->file, env, ", \"loss_scale\": "));
@@ -189,6 +197,11 @@ static tn_status metrics_file_on_csv_event(tn_env *env, void *self, const tn_eve
   if (!metrics_file_wanted(m, e)) return TN_OK;
   size_t before = m->file.n;
   const tn_metric scale = {"loss_scale", e->loss_scale}, skipped = {"skipped", (double)e->skipped};
+  if (e->kind == TN_EVENT_WATCH) {
+    tn_status status = add_rows(m, env, e, "watch", e->watched, e->n_watched);
+    if (status != TN_OK) m->file.n = before;
+    return status == TN_OK ? run_file_write(&m->file, env) : status;
+  }
   tn_status status = add_rows(m, env, e, "train", e->train, e->n_train);
   if (status == TN_OK) status = add_rows(m, env, e, "train", &scale, e->loss_scale != 0);
   if (status == TN_OK) status = add_rows(m, env, e, "train", &skipped, e->skipped >= 0);

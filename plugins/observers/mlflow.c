@@ -247,6 +247,18 @@ static tn_status mlflow_add(tn_env *env, mlflow *m, const tn_event *e, const cha
   return run_file_write(&metric->file, env);
 }
 
+/* "gradient_norm/fc1" in a folder of its own. */
+static tn_status mlflow_on_watch(tn_env *env, mlflow *m, const tn_event *e) {
+  char group[MLFLOW_NAME];
+  for (int32_t i = 0; i < e->n_watched; i++) {
+    const char *name = e->watched[i].name;
+    size_t n = strcspn(name, "/");
+    snprintf(group, sizeof group, "%.*s", (int)n, name);
+    TN_TRY(mlflow_add(env, m, e, group, name + n + (name[n] == '/'), e->watched[i].value));
+  }
+  return TN_OK;
+}
+
 static tn_status mlflow_add_all(tn_env *env, mlflow *m, const tn_event *e, const char *group,
                                 const tn_metric *metrics, int32_t n) {
   for (int32_t i = 0; i < n; i++) TN_TRY(mlflow_add(env, m, e, group, metrics[i].name, metrics[i].value));
@@ -337,6 +349,7 @@ static tn_status mlflow_on_event(tn_env *env, void *self, const tn_event *e) {
   mlflow *m = self;
   if (!m->writes) return TN_OK;
   if (e->kind == TN_EVENT_STEP && e->step % m->every == 0) return mlflow_on_step(env, m, e);
+  if (e->kind == TN_EVENT_WATCH) return mlflow_on_watch(env, m, e);
   if (e->kind == TN_EVENT_EPOCH_END) return mlflow_on_epoch(env, m, e);
   return e->kind == TN_EVENT_RUN_END ? mlflow_write_run(env, m, mlflow_end(e->text)) : TN_OK;
 }

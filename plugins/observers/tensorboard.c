@@ -1,6 +1,7 @@
 /* plugins/observers/tensorboard.c: writes an event file to the run folder, which `tensorboard --logdir` reads
  * while the run goes on. A resumed run writes a file of its own, which begins with a restart, so that the
  * curves have each step once. */
+#include <math.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -64,6 +65,20 @@ static tn_status tensorboard_epoch(tensorboard *t, tn_env *env, const tn_event *
   return tensorboard_metrics(t, env, e, "valid", e->valid, e->n_valid);
 }
 
+/* A histogram without finite numbers has no place in a chart. */
+static tn_status tensorboard_watch(tensorboard *t, tn_env *env, const tn_event *e) {
+  event_record r;
+  for (int32_t i = 0; i < e->n_watched; i++)
+    TN_TRY(tensorboard_scalar(t, env, e, "", e->watched[i].name, e->watched[i].value));
+  for (int32_t i = 0; i < e->n_histograms; i++) {
+    const tn_histogram *h = &e->histograms[i];
+    if (h->n == 0 || !isfinite(h->min) || !isfinite(h->max)) continue;
+    event_record_histogram(&r, tensorboard_now(), e->step, h);
+    TN_TRY(tensorboard_add(t, env, &r));
+  }
+  return TN_OK;
+}
+
 /* ---- the observer ---- */
 
 static void tensorboard_close(tn_env *env, void *self) {
@@ -117,6 +132,7 @@ static tn_status tensorboard_on_event(tn_env *env, void *self, const tn_event *e
   size_t before = t->file.n;
   tn_status status = TN_OK;
   if (e->kind == TN_EVENT_STEP && e->step % t->every == 0) status = tensorboard_step(t, env, e);
+  if (e->kind == TN_EVENT_WATCH) status = tensorboard_watch(t, env, e);
   if (e->kind == TN_EVENT_EPOCH_END) status = tensorboard_epoch(t, env, e);
   if (status != TN_OK) t->file.n = before; /* no part of an event */
   return status == TN_OK ? run_file_write(&t->file, env) : status;

@@ -61,6 +61,15 @@ static const tn_option run_rows[] = {
         tn_run_section, profile, TN_OPT_INT, "0", "[0, 100000]",
         "measure so many steps, launch by launch, from the third step of the run on, and write profile.json "
         "and trace.json to the run folder; these steps replay no captures; 0: none"),
+    TN_OPT(
+        tn_run_section, watch, TN_OPT_INT, "0", ">= 0",
+        "every so many steps, show the norms of gradients and weights and the ratio of update to weight of "
+        "each group of parameters; these steps are a program of their own; 0: never"),
+    TN_OPT(tn_run_section, watch_groups, TN_OPT_TEXT, "blocks", NULL,
+           "the groups of watch: blocks, by the first part of their names; parameters, each by itself; or "
+           "patterns, with * for any part, each of which is a group: *.attn.*, *.mlp.*"),
+    TN_OPT(tn_run_section, watch_histograms, TN_OPT_FLAG, "no", NULL,
+           "also count gradients and weights by magnitude, for histograms of TensorBoard"),
     TN_OPT(tn_run_section, best, TN_OPT_TEXT, "", NULL,
            "metric that chooses the best checkpoint; empty: the first metric, or the loss"),
     TN_OPT(tn_run_section, best_mode, TN_OPT_ENUM, "auto", "auto|min|max",

@@ -157,6 +157,12 @@ static tn_status settings_read_observers(tn_env *env, tn_registry *registry, tn_
   return settings_check_observers(env, registry, ini, &words);
 }
 
+static tn_status settings_read_watch(tn_ini *ini, tn_settings *s) {
+  const char *text = s->run.watch_groups;
+  if (text == NULL || tn_text_equal(text, "blocks") || tn_text_equal(text, "parameters")) return TN_OK;
+  return tn_words_split(&ini->arena, text, &s->watch_patterns);
+}
+
 /* Both would be the weights that validation reads. */
 static tn_status settings_check_averages(tn_env *env, tn_ini *ini, const tn_settings *s) {
   const char *key = s->optimizer.ema > 0         ? "ema"
@@ -224,6 +230,7 @@ tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_s
   TN_TRY(tn_ini_note(env, ini, settings_check_averages(env, ini, s)));
   TN_TRY(tn_ini_note(env, ini, settings_read_steps_per_launch(env, ini, s)));
   TN_TRY(tn_ini_note(env, ini, settings_read_chunk_logits(env, ini, s)));
+  TN_TRY(settings_read_watch(ini, s));
   TN_TRY(tn_settings_read_limits(env, ini, s));
   TN_TRY(tn_settings_read_keep(env, ini, s));
   TN_TRY(tn_settings_read_lengths(env, ini, s));

@@ -36,6 +36,9 @@ typedef struct tn_run_section {
   const char *output;
   const char *observers;
   int64_t save_every, valid_every, keep_last, keep_best, profile;
+  int64_t watch;
+  const char *watch_groups;
+  int32_t watch_histograms;
   const char *keep_every, *target;
   const char *best;
   int32_t best_mode; /* TN_BEST_... */
@@ -266,6 +269,7 @@ typedef struct tn_settings {
   tn_weights_section weights;
   tn_sweep_section sweep;
   tn_keep_every keep_every;  /* of run */
+  tn_words watch_patterns;   /* of run; none for blocks and parameters */
   const char *target_metric; /* of run; NULL: no target */
   double target_value;
   const tn_precision *precision;

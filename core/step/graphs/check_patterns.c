@@ -1,6 +1,5 @@
-/* core/step/graphs/check_patterns.c: patterns of [group.NAME] and [adapt] that match
- * nothing.
- * Each is noted by itself, so that one run tells all of them. */
+/* core/step/graphs/check_patterns.c: patterns of [group.NAME], [adapt] and [run] watch_groups that match
+ * nothing. Each is noted by itself, so that one run tells all of them. */
 #include <string.h>
 
 #include "core/base/text/text.h"
@@ -173,8 +172,23 @@ static tn_status patterns_check_adapters(tn_env *env, tn_ini *ini, const tn_sett
   return TN_OK;
 }
 
+static tn_status patterns_check_watch(tn_env *env, tn_ini *ini, const tn_settings *s, const tn_graph *graph) {
+  for (int32_t k = 0; k < s->watch_patterns.n; k++) {
+    const tn_words one = {&s->watch_patterns.v[k], 1};
+    if (patterns_match_state(graph, &one)) continue;
+    TN_TRY(tn_ini_note(
+        env, ini,
+        tn_failf(env, TN_EINVAL,
+                 "%s: [run] watch_groups: '%s' matches no parameter, expected blocks, parameters or "
+                 "patterns%s",
+                 tn_settings_where(ini, "run", "watch_groups"), one.v[0], patterns_example(ini, graph))));
+  }
+  return TN_OK;
+}
+
 tn_status tn_patterns_check(tn_env *env, tn_ini *ini, const tn_settings *settings, const tn_graph *graph) {
   TN_TRY(patterns_check_turns(env, ini, settings, graph));
+  TN_TRY(patterns_check_watch(env, ini, settings, graph));
   TN_TRY(patterns_check_freeze(env, ini, settings, graph));
   TN_TRY(patterns_check_adapters(env, ini, settings, graph));
   for (int32_t g = 0; g < settings->n_groups; g++)

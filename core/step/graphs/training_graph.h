@@ -40,6 +40,13 @@ typedef struct tn_update_info {
   int32_t n_buckets;
 } tn_update_info;
 
+/* The parameters of a program with the numbers of [run] watch, in the order of its outputs
+ * (core/step/update/watch.c). */
+typedef struct tn_watched_parameters {
+  const char **paths;
+  int32_t n;
+} tn_watched_parameters;
+
 /* A trained parameter with its gradient. */
 typedef struct tn_trained_parameter {
   const tn_gstate *state; /* without its value */
@@ -62,7 +69,8 @@ typedef struct tn_training_graph {
   tn_state_map *map;
   tn_trained_parameter *params; /* in the order in which their gradients become ready */
   int32_t n_params;
-  tn_val scale; /* of the loss, an f32 scalar; 0: the loss is not scaled */
+  tn_val scale;                   /* of the loss, an f32 scalar; 0: the loss is not scaled */
+  tn_watched_parameters *watched; /* where the update lists what it watches; NULL: nothing */
 } tn_training_graph;
 
 /* Outputs of a step whose update may be skipped, both f32 scalars, `skipped` 0 or 1; and the prefix of the

@@ -3,13 +3,13 @@
 #include "core/step/programs/program_kinds.h"
 
 static const char *const program_names[TN_PROGRAMS] = {
-    [TN_PROGRAM_INIT] = "init",       [TN_PROGRAM_STEP] = "step",    [TN_PROGRAM_EVAL] = "eval",
-    [TN_PROGRAM_PREDICT] = "predict", [TN_PROGRAM_WEIGH] = "weigh",  [TN_PROGRAM_MICRO] = "micro",
-    [TN_PROGRAM_AVERAGE] = "average", [TN_PROGRAM_MEAN] = "mean",    [TN_PROGRAM_REFRESH] = "refresh",
-    [TN_PROGRAM_PREFILL] = "prefill", [TN_PROGRAM_DECODE] = "decode"};
+    [TN_PROGRAM_INIT] = "init",       [TN_PROGRAM_STEP] = "step",       [TN_PROGRAM_EVAL] = "eval",
+    [TN_PROGRAM_PREDICT] = "predict", [TN_PROGRAM_WEIGH] = "weigh",     [TN_PROGRAM_MICRO] = "micro",
+    [TN_PROGRAM_AVERAGE] = "average", [TN_PROGRAM_MEAN] = "mean",       [TN_PROGRAM_REFRESH] = "refresh",
+    [TN_PROGRAM_WATCH] = "watch",     [TN_PROGRAM_PREFILL] = "prefill", [TN_PROGRAM_DECODE] = "decode"};
 
 static const int32_t phase_programs[TN_PHASE_PROGRAMS] = {TN_PROGRAM_STEP, TN_PROGRAM_MICRO,
-                                                          TN_PROGRAM_AVERAGE};
+                                                          TN_PROGRAM_AVERAGE, TN_PROGRAM_WATCH};
 
 int32_t tn_phase_program(int32_t which, int32_t phase) {
   int32_t k = 0;
@@ -57,7 +57,7 @@ int32_t tn_program_leader(const tn_run *run) {
 
 const char *tn_program_turn(const tn_run *run, int32_t which) {
   int32_t kind = tn_program_kind(which);
-  if (run->settings.n_turns == 0 || (kind != TN_PROGRAM_STEP && kind != TN_PROGRAM_MICRO)) return NULL;
+  if (run->settings.n_turns == 0 || (!tn_program_updates(which) && kind != TN_PROGRAM_MICRO)) return NULL;
   return run->settings.turns[tn_program_phase(which)].name;
 }
 
@@ -81,9 +81,14 @@ bool tn_program_is_inference(int32_t which) {
   return which == TN_PROGRAM_PREDICT || tn_program_is_incremental(which);
 }
 
-bool tn_program_is_training(int32_t which) {
+bool tn_program_updates(int32_t which) {
   which = tn_program_kind(which);
-  return which == TN_PROGRAM_STEP || which == TN_PROGRAM_WEIGH || which == TN_PROGRAM_MICRO;
+  return which == TN_PROGRAM_STEP || which == TN_PROGRAM_WATCH;
+}
+
+bool tn_program_is_training(int32_t which) {
+  int32_t kind = tn_program_kind(which);
+  return tn_program_updates(which) || kind == TN_PROGRAM_WEIGH || kind == TN_PROGRAM_MICRO;
 }
 
 tn_status tn_programs_check_lengths(tn_run *run, const tn_program_request *request) {
@@ -94,6 +99,7 @@ tn_status tn_programs_check_lengths(tn_run *run, const tn_program_request *reque
   if (s->n_phases > s->n_turns && s->n_phases > 1) with = "[group.NAME] freeze with a number";
   if (s->steps_per_launch > 1) with = "[run] steps_per_launch";
   if (tn_run_ranks(run) > 1) with = "several devices";
+  if (s->run.watch > 0) with = "[run] watch";
   if (with == NULL) return TN_OK;
   return tn_failf(
       &run->env, TN_EINVAL,

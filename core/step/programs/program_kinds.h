@@ -26,6 +26,8 @@ int64_t tn_program_length(const tn_run *run, const tn_program_request *request, 
 bool tn_program_is_incremental(int32_t which);
 bool tn_program_is_inference(int32_t which);
 bool tn_program_is_training(int32_t which);
+/* Whether it updates the parameters: STEP and WATCH. */
+bool tn_program_updates(int32_t which);
 
 /* Programs of several lengths have no variants of their own for phases, micro-batches and ranks: TN_EINVAL.
  */

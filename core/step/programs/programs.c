@@ -69,6 +69,7 @@ static tn_status programs_check_shard(tn_run *run) {
 /* Where the update of a step tells its scheduled options. */
 static tn_update_info *programs_update_info(const tn_run *run, int32_t which, tn_program_set *set,
                                             tn_update_info *unused) {
+  if (tn_program_kind(which) == TN_PROGRAM_WATCH) return unused;
   if (tn_program_turn(run, which) != NULL) return &set->turns[tn_program_phase(which)];
   return which == tn_program_leader(run) ? &set->update : unused;
 }
@@ -83,6 +84,7 @@ static tn_status programs_emit_update(tn_run *run, int32_t which, tn_program_set
   tn_update_info unused, *update = programs_update_info(run, which, set, &unused);
   const tn_settings settings = tn_settings_of_turn(&run->settings, tn_program_phase(which));
   const char *name = tn_program_name(run, set, which);
+  bool watches = tn_program_kind(which) == TN_PROGRAM_WATCH;
   tn_training_graph t = {.env = &run->env,
                          .arena = &set->arena,
                          .settings = &settings,
@@ -90,7 +92,8 @@ static tn_status programs_emit_update(tn_run *run, int32_t which, tn_program_set
                          .epoch = tn_program_epoch(run, which),
                          .seed = (uint64_t)run->settings.run.seed,
                          .model = model,
-                         .map = set->map};
+                         .map = set->map,
+                         .watched = watches ? &set->watched[tn_program_phase(which)] : NULL};
   if (name == NULL) return TN_ENOMEM;
   TN_TRY(programs_check_shard(run));
   tn_drop_commits_of_others(&t);
@@ -100,7 +103,7 @@ static tn_status programs_emit_update(tn_run *run, int32_t which, tn_program_set
   TN_TRY(programs_dump_graph(dump, name, "precision", model->graph));
   TN_TRY(tn_training_chunk(&t));
   TN_TRY(programs_dump_graph(dump, name, "chunk", model->graph));
-  TN_TRY(tn_program_kind(which) == TN_PROGRAM_STEP ? tn_update_emit(&t, update) : tn_accumulate_emit(&t));
+  TN_TRY(tn_program_updates(which) ? tn_update_emit(&t, update) : tn_accumulate_emit(&t));
   return programs_dump_graph(dump, name, "update", model->graph);
 }
 
@@ -127,6 +130,8 @@ static int64_t programs_batch(const tn_run *run, const tn_program_request *reque
   if (shorter >= 0 && (!request->all_lengths || shorter >= run->settings.n_lengths - 1 ||
                        run->ini.mistakes.n > 0 /* the program of the longest length has noted them */))
     return 0;
+  if (kind == TN_PROGRAM_WATCH)
+    return request->watched && run->settings.run.watch > 0 ? request->batch[TN_PROGRAM_STEP] : 0;
   if (kind != TN_PROGRAM_WEIGH && kind != TN_PROGRAM_MICRO) return request->batch[kind];
   return run->settings.optimizer.accumulate > 1 ? request->batch[TN_PROGRAM_STEP] : 0;
 }
@@ -139,8 +144,8 @@ static tn_status programs_complete_graph(tn_run *run, const tn_program_request *
   const char *name = tn_program_name(run, set, which);
   if (name == NULL) return TN_ENOMEM;
   TN_TRY(programs_dump_graph(dump, name, "model", model->graph));
-  if (kind == TN_PROGRAM_STEP || kind == TN_PROGRAM_EVAL) TN_TRY(programs_copy_measures(set, model));
-  TN_TRY(kind == TN_PROGRAM_STEP || kind == TN_PROGRAM_MICRO
+  if (tn_program_updates(which) || kind == TN_PROGRAM_EVAL) TN_TRY(programs_copy_measures(set, model));
+  TN_TRY(tn_program_updates(which) || kind == TN_PROGRAM_MICRO
              ? programs_emit_update(run, which, set, model, dump)
              : programs_emit_forward(run, which, model, dump));
   if (tn_program_is_incremental(which))
@@ -361,6 +366,8 @@ static const tn_program *programs_next_turn(const tn_run *run, int32_t which, co
 /* The program whose input slots this one shares; NULL: it has slots of its own. */
 static const tn_program *programs_slot_like(const tn_run *run, int32_t which, const tn_program_set *set) {
   if (which == tn_program_leader(run) || !tn_program_is_training(which)) return NULL;
+  if (tn_program_kind(which) == TN_PROGRAM_WATCH)
+    return set->programs[tn_phase_program(TN_PROGRAM_STEP, tn_program_phase(which))];
   if (tn_program_kind(which) == TN_PROGRAM_STEP && run->settings.n_turns > 0)
     return programs_next_turn(run, which, set);
   return set->programs[tn_input_program(&run->settings)];
@@ -394,8 +401,8 @@ static tn_status programs_compile_one(tn_run *run, const tn_target *target, cons
 static tn_status programs_compile_turns(tn_run *run, const tn_target *target,
                                         const tn_program_request *request, tn_program_set *set,
                                         tn_program_graphs *graphs) {
-  static const int32_t kinds[] = {TN_PROGRAM_STEP, TN_PROGRAM_MICRO};
-  for (int32_t k = 0; k < 2; k++)
+  static const int32_t kinds[] = {TN_PROGRAM_STEP, TN_PROGRAM_MICRO, TN_PROGRAM_WATCH};
+  for (int32_t k = 0; k < 3; k++)
     for (int32_t phase = run->settings.n_turns - 1; phase >= 0; phase--) {
       int32_t which = tn_phase_program(kinds[k], phase);
       if (graphs->v[which] != NULL) TN_TRY(programs_compile_one(run, target, request, which, set, graphs));

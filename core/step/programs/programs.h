@@ -23,10 +23,12 @@ enum {
    * window. */
   TN_PROGRAM_PREFILL,
   TN_PROGRAM_DECODE,
-  /* STEP, MICRO and AVERAGE of the later phases, of [group.NAME] freeze = N or [phase NAME]
+  TN_PROGRAM_WATCH, /* a STEP that also has the numbers of [run] watch, and takes its place in watched steps
+                     */
+  /* STEP, MICRO, AVERAGE and WATCH of the later phases, of [group.NAME] freeze = N or [phase NAME]
    * (tn_phase_program); those above are of the first one. All phases have the same state and input slots. */
   TN_PROGRAM_LATER,
-  TN_PHASE_PROGRAMS = 3,
+  TN_PHASE_PROGRAMS = 4,
   /* STEP and EVAL of the shorter [model] lengths (tn_length_program); those above are of the longest one. All
    * have the same state and input slots. */
   TN_PROGRAM_SHORTER = TN_PROGRAM_LATER + TN_PHASE_PROGRAMS * (TN_MAX_PHASES - 1),
@@ -34,7 +36,7 @@ enum {
   TN_PROGRAMS = TN_PROGRAM_SHORTER + TN_LENGTH_PROGRAMS * (TN_MAX_LENGTHS - 1)
 };
 
-/* The number of STEP, MICRO or AVERAGE in a phase, counted from 0. */
+/* The number of STEP, MICRO, AVERAGE or WATCH in a phase, counted from 0. */
 int32_t tn_phase_program(int32_t which, int32_t phase);
 /* STEP or EVAL of length k, counted from 0, of [model] lengths. */
 int32_t tn_length_program(const tn_settings *settings, int32_t which, int32_t k);
@@ -43,7 +45,7 @@ int32_t tn_length_program(const tn_settings *settings, int32_t which, int32_t k)
 int32_t tn_input_program(const tn_settings *settings);
 
 /* The requested programs, and their batch sizes on one rank and for one micro-batch. WEIGH and MICRO come
- * with STEP, MEAN where it has averages; AVERAGE comes with STEP or EVAL. */
+ * with STEP, and WATCH where it is asked for, MEAN where it has averages; AVERAGE comes with STEP or EVAL. */
 typedef struct tn_program_request {
   int64_t batch[TN_PROGRAMS]; /* 0: not requested (INIT always is) */
   /* The loaders of the splits (TN_SPLIT_...). Programs of a split apply the transforms that its loader leaves
@@ -52,6 +54,7 @@ typedef struct tn_program_request {
   /* STEP and EVAL also have the outputs of the model, which are copied to the host in every run, and not the
    * measures alone. */
   bool model_outputs;
+  bool watched;     /* WATCH beside STEP, where [run] watch asks for it */
   bool all_lengths; /* STEP and EVAL of every length, and not of the longest one alone */
   int64_t length;   /* of PREDICT; 0: the longest one */
   const tn_compile_options *dump;
@@ -68,13 +71,14 @@ typedef struct tn_program_request {
 typedef struct tn_program_set {
   tn_arena arena;
   tn_state_map *map;
-  const tn_loader *loaders[2];         /* as requested */
-  const tn_freeze *freeze;             /* the run's */
-  tn_update_info update;               /* of the only phase, or of all of [group.NAME] freeze = N */
-  tn_update_info turns[TN_MAX_PHASES]; /* of each [phase NAME] (tn_phase_update) */
-  tn_program *programs[TN_PROGRAMS];   /* NULL: not requested */
-  tn_program *list[TN_PROGRAMS];       /* the compiled ones, for the executor */
-  int32_t index[TN_PROGRAMS];          /* into list; -1: not compiled */
+  const tn_loader *loaders[2];                  /* as requested */
+  const tn_freeze *freeze;                      /* the run's */
+  tn_update_info update;                        /* of the only phase, or of all of [group.NAME] freeze = N */
+  tn_update_info turns[TN_MAX_PHASES];          /* of each [phase NAME] (tn_phase_update) */
+  tn_watched_parameters watched[TN_MAX_PHASES]; /* of the WATCH of each phase */
+  tn_program *programs[TN_PROGRAMS];            /* NULL: not requested */
+  tn_program *list[TN_PROGRAMS];                /* the compiled ones, for the executor */
+  int32_t index[TN_PROGRAMS];                   /* into list; -1: not compiled */
   int32_t n;
   tn_measure *measures; /* of STEP and EVAL */
   int32_t n_measures;

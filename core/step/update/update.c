@@ -111,6 +111,7 @@ static tn_status update_flat_region(tn_updater *u, const tn_gradient_part *part,
   const char *prefix = update_prefix(u, part, region);
   if (prefix == NULL) return TN_ENOMEM;
   TN_TRY(update_call_optimizer(u, (tn_val[]){param, part->gradient}, prefix, seed, &next));
+  tn_updater_watch_region(u, part, param, next);
   TN_TRY(tn_graph_commit(u->graph, path, next, 0));
   return tn_updater_average(u, next);
 }
@@ -124,6 +125,7 @@ static tn_status update_parameter(tn_updater *u, const tn_trained_parameter *par
   if (!now) return u->env->record->code;
   u->one = param;
   TN_TRY(update_call_optimizer(u, (tn_val[]){now, gradient}, state->path, seed, &next));
+  tn_updater_watch_parameter(u, param, now, next);
   TN_TRY(tn_graph_commit(u->graph, state->path, next, 0));
   return tn_updater_average(u, next);
 }
@@ -174,21 +176,25 @@ static tn_status update_emit_gradients(tn_updater *u, uint64_t seed) {
 }
 
 /* The stages in order: the second pass of [optimizer] sharpness, groups, locations, reduction, loss scaling,
- * clipping, averages of statistics, optimizer with averages of parameters, commits. */
+ * clipping, averages of statistics, optimizer with averages of parameters, commits; [run] watch reads between
+ * them. */
 static tn_status update_emit_stages(tn_updater *u, uint64_t seed) {
   TN_TRY(tn_updater_sharpen(u));
   TN_TRY(tn_updater_group(u));
   TN_TRY(tn_updater_divide(u));
   TN_TRY(tn_updater_allocate(u));
+  TN_TRY(tn_updater_watch(u));
   TN_TRY(tn_updater_reduce(u));
   TN_TRY(tn_updater_guard_statistics(u));
   TN_TRY(tn_updater_guard(u));
   tn_updater_unscale(u);
+  TN_TRY(tn_updater_watch_gradients(u));
   TN_TRY(tn_updater_clip(u));
   size_t first = u->graph->commits.n;
   TN_TRY(tn_updater_average_statistics(u));
   for (int32_t i = 0; i < u->n_parts; i++) TN_TRY(update_part(u, &u->parts[i], seed));
   TN_TRY(update_count(u));
+  TN_TRY(tn_updater_watch_outputs(u));
   update_predicate_commits(u, first);
   return TN_OK;
 }
@@ -219,7 +225,8 @@ static tn_status update_emit_with(tn_training_graph *t, tn_update_info *info,
                   .n_params = t->n_params,
                   .row_major = tn_updater_sees_parameters(t->settings),
                   .shards = tn_settings_shards(t->settings, t->model->graph->ranks),
-                  .scale = t->scale};
+                  .scale = t->scale,
+                  .watched = t->watched};
   /* the update belongs to no layer, but its random streams need the seed */
   tn_build_frame frame = {.prefix = "",
                           .where = "",

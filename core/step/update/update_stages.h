@@ -15,6 +15,7 @@
  * clip.c               clip                     limits of the gradients
  * cautious.c           step_cautiously          [optimizer] cautious
  * lookahead.c          look_ahead               [optimizer] lookahead
+ * watch.c              watch                    the numbers of [run] watch
  * update.c             optimizer, commits and the order of the stages */
 #pragma once
 
@@ -63,6 +64,8 @@ typedef struct tn_updater {
   tn_val unscale;                  /* 1 / scale, set by `guard` */
   tn_val ascent_norm; /* [optimizer] sharpness: of the gradients of the first pass; 0: there is one pass */
   tn_val applied;     /* predicate of every commit of the update; 0: they have no predicate */
+  tn_watched_parameters *watched;    /* tn_training_graph.watched */
+  tn_val *watch_sums, *watch_counts; /* [n_params * TN_WATCH_SUMS], [n_params * 2]; watch.h */
 } tn_updater;
 
 /* The name of the regions of trained parameters (tn_updater_region), the region in which micro-batches
@@ -135,6 +138,13 @@ enum { TN_UPDATE_RESULTS = 4 };
 tn_val tn_updater_step_cautiously(tn_updater *u, const tn_val results[TN_UPDATE_RESULTS]);
 /* [optimizer] lookahead: the new parameter, or in every so many updates the slow one. */
 tn_val tn_updater_look_ahead(tn_updater *u, tn_val next);
+/* [run] watch, where u->watched asks for it: after `divide`; after `unscale`; after the update of a part, or
+ * of one parameter of an optimizer that takes them one at a time; and at the end. */
+tn_status tn_updater_watch(tn_updater *u);
+tn_status tn_updater_watch_gradients(tn_updater *u);
+void tn_updater_watch_region(tn_updater *u, const tn_gradient_part *part, tn_val now, tn_val next);
+void tn_updater_watch_parameter(tn_updater *u, const tn_trained_parameter *param, tn_val now, tn_val next);
+tn_status tn_updater_watch_outputs(tn_updater *u);
 /* Frame callback: the value of a scheduled option for the current parameters; 0: it is a number. */
 tn_val tn_updater_option(tn_build *b, void *updater, const char *name);
 

@@ -44,7 +44,8 @@ static tn_status training_open_split(tn_training *t, int32_t split, int32_t whic
 
 static tn_status training_build_programs(tn_training *t) {
   tn_run *run = t->run;
-  tn_program_request request = {.all_lengths = true, .count_slots = training_count_slots, .context = t};
+  tn_program_request request = {
+      .watched = true, .all_lengths = true, .count_slots = training_count_slots, .context = t};
   TN_TRY(tn_plan_file_read(run, t->device, &request.choices));
   run->learnt = NULL;
   if (run->resume != NULL) TN_TRY(tn_weights_read_learnt(run, run->resume));
@@ -127,6 +128,17 @@ static tn_status training_bind_phase(tn_training *t, int32_t phase) {
   return tn_measure_outputs_bind(arena, t->executor, micro, t->slots, &t->set, &p->micro_outputs);
 }
 
+static tn_status training_bind_watch(tn_training *t, int32_t phase) {
+  tn_watch_slots *w = &t->watch[phase];
+  const tn_update_info *update = tn_phase_update(&t->set, &t->run->settings, phase);
+  int32_t index = t->set.index[tn_phase_program(TN_PROGRAM_WATCH, phase)];
+  if (index < 0) return TN_OK;
+  TN_TRY(tn_control_block_bind(&t->set.arena, t->executor, index, t->slots, update, &w->slots.step_block));
+  TN_TRY(
+      tn_measure_outputs_bind(&t->set.arena, t->executor, index, t->slots, &t->set, &w->slots.step_outputs));
+  return tn_watch_values_bind(t->run, &t->set, t->executor, phase, t->slots, &w->values);
+}
+
 static tn_status training_bind_length(tn_training *t, int32_t k) {
   tn_phase_slots *p = &t->shorter[k];
   int32_t step = t->set.index[tn_length_program(&t->run->settings, TN_PROGRAM_STEP, k)];
@@ -139,6 +151,7 @@ static tn_status training_bind_slots(tn_training *t) {
   tn_arena *arena = &t->set.arena;
   TN_TRY(training_bind_micro_batches(t));
   for (int32_t phase = 0; phase < t->run->settings.n_phases; phase++) TN_TRY(training_bind_phase(t, phase));
+  for (int32_t phase = 0; phase < t->run->settings.n_phases; phase++) TN_TRY(training_bind_watch(t, phase));
   for (int32_t k = 0; k < t->run->settings.n_lengths - 1; k++) TN_TRY(training_bind_length(t, k));
   tn_training_enter_phase(t, 1);
   TN_TRY(tn_metric_sums_init(arena, &t->set, &t->epoch_sums));

@@ -30,12 +30,18 @@ static bool step_has_phase(const tn_training *t, int32_t phase, int64_t step) {
   return s->n_turns == 0 || tn_turn_is_due(&s->turns[phase], step);
 }
 
+/* Whether a step, counted from 1, is one of [run] watch. */
+static bool step_is_watched(const tn_training *t, int64_t step) {
+  int64_t every = t->run->settings.run.watch;
+  return every > 0 && step % every == 0;
+}
+
 /* ---- numbers of a step that has ended ---- */
 
-/* The outputs of the program of a length. */
-static const tn_measure_outputs *step_outputs(const tn_training *t, int32_t length, int32_t phase) {
-  return length < t->run->settings.n_lengths - 1 ? &t->shorter[length].step_outputs
-                                                 : &t->phases[phase].step_outputs;
+/* Of the program that has made a step: that of its length, of [run] watch, or of the phase. */
+static const tn_phase_slots *step_program(const tn_training *t, const tn_launched_step *step, int32_t phase) {
+  if (step->length < t->run->settings.n_lengths - 1) return &t->shorter[step->length];
+  return step_is_watched(t, step->event.step) ? &t->watch[phase].slots : &t->phases[phase];
 }
 
 /* Reads whether the update was applied, and the scale of the loss; of several phases, whether one of them was
@@ -45,7 +51,7 @@ static void step_read_update(tn_training *t, tn_event *event, const tn_launched_
   event->loss_scale = 0.0;
   event->skipped = -1;
   for (int32_t phase = step_first_phase(t); phase < step_end_phase(t); phase++) {
-    const tn_measure_outputs *outputs = step_outputs(t, step->length, phase);
+    const tn_measure_outputs *outputs = &step_program(t, step, phase)->step_outputs;
     const float *skipped = outputs->skipped[slot], *scale = outputs->loss_scale[slot];
     if (!step_has_phase(t, phase, event->step)) continue;
     event->loss_scale = scale ? (double)*scale : 0.0;
@@ -81,7 +87,7 @@ static void step_add_sums(const tn_training *t, const tn_launched_step *step, tn
     if (!step_has_phase(t, phase, step->event.step)) continue;
     for (int32_t m = 0; m < last; m++)
       tn_metric_sums_add_batch(sums, &t->phases[phase].micro_outputs, step->slots[m]);
-    tn_metric_sums_add_batch(sums, step_outputs(t, step->length, phase), step->slots[last]);
+    tn_metric_sums_add_batch(sums, &step_program(t, step, phase)->step_outputs, step->slots[last]);
   }
   tn_metric_sums_count(sums, step->samples);
 }
@@ -110,6 +116,24 @@ static tn_status step_return_slots(tn_training *t, const tn_launched_step *step)
   return TN_OK;
 }
 
+/* Posts what a watched step shows of each phase. */
+static void step_post_watch(tn_training *t, const tn_launched_step *step) {
+  int32_t slot = step->slots[t->micro_batches - 1];
+  for (int32_t phase = step_first_phase(t); phase < step_end_phase(t); phase++) {
+    tn_watch_values *w = &t->watch[phase].values;
+    const float *skipped = t->watch[phase].slots.step_outputs.skipped[slot];
+    tn_event event = step->event;
+    if (!step_has_phase(t, phase, event.step)) continue;
+    tn_watch_values_read(w, slot, skipped != NULL && *skipped != 0.0f);
+    event.kind = TN_EVENT_WATCH;
+    event.watched = w->metrics;
+    event.n_watched = w->n_metrics;
+    event.histograms = w->histograms;
+    event.n_histograms = w->n_histograms;
+    tn_observers_post(t->observers, &event);
+  }
+}
+
 /* Waits for a step, reads its sums, posts its event, and checks the loss. */
 static tn_status step_read(tn_training *t, tn_launched_step *step) {
   TN_TRY(step_wait(t, step));
@@ -126,6 +150,7 @@ static tn_status step_read(tn_training *t, tn_launched_step *step) {
   /* a lost step would make the means of the epoch NaN */
   if (!step_is_lost(event)) step_add_sums(t, step, &t->epoch_sums);
   tn_observers_post(t->observers, event);
+  if (t->observers != NULL && step_is_watched(t, event->step)) step_post_watch(t, step);
   TN_TRY(step_check_loss(t, event));
   return step_return_slots(t, step);
 }
@@ -178,11 +203,10 @@ static void step_write_control_block(const tn_training *t, const tn_control_bloc
 
 static void step_write_control_blocks(tn_training *t, const tn_launched_step *step,
                                       const tn_step_position *at) {
-  bool shorter = step->length<t->run->settings.n_lengths - 1, several = t->micro_batches> 1;
+  bool several = t->micro_batches > 1;
   if (several) step_write_control_block(t, &t->weigh_block, step, at);
-  if (shorter) step_write_control_block(t, &t->shorter[step->length].step_block, step, at);
-  for (int32_t phase = step_first_phase(t); phase < step_end_phase(t) && !shorter; phase++) {
-    step_write_control_block(t, &t->phases[phase].step_block, step, at);
+  for (int32_t phase = step_first_phase(t); phase < step_end_phase(t); phase++) {
+    step_write_control_block(t, &step_program(t, step, phase)->step_block, step, at);
     if (several) step_write_control_block(t, &t->phases[phase].micro_block, step, at);
   }
 }
@@ -191,7 +215,8 @@ static void step_write_control_blocks(tn_training *t, const tn_launched_step *st
 static tn_status step_launch_phase(tn_training *t, const tn_launched_step *step, int32_t phase, bool again) {
   const int32_t *index = t->set.index, last = t->micro_batches - 1,
                 micro = index[tn_phase_program(TN_PROGRAM_MICRO, phase)];
-  int32_t update = tn_phase_program(TN_PROGRAM_STEP, phase);
+  bool watched = step_is_watched(t, step->event.step);
+  int32_t update = tn_phase_program(watched ? TN_PROGRAM_WATCH : TN_PROGRAM_STEP, phase);
   if (step->length < t->run->settings.n_lengths - 1)
     update = tn_length_program(&t->run->settings, TN_PROGRAM_STEP, step->length);
   for (int32_t m = 0; m < last; m++) TN_TRY(tn_executor_run_again(t->executor, micro, step->slots[m]));
@@ -213,10 +238,12 @@ static tn_status step_launch(tn_training *t, const tn_launched_step *step) {
 }
 
 /* The steps of the next launch: one where fewer are left before the end of the epoch or of the run, or before
- * the next checkpoint; and one until the profile is over. */
+ * the next checkpoint; one until the profile is over; and a watched step by itself. */
 static int32_t step_count_next(const tn_training *t) {
   if (!t->profiling.over) return 1;
-  int64_t left = t->steps_per_epoch - t->progress.batch, save = t->run->settings.run.save_every;
+  int64_t left = t->steps_per_epoch - t->progress.batch, save = t->run->settings.run.save_every,
+          watch = t->run->settings.run.watch;
+  if (watch > 0 && watch - t->progress.step % watch - 1 < left) left = watch - t->progress.step % watch - 1;
   if (t->steps - t->progress.step < left) left = t->steps - t->progress.step;
   if (save > 0 && save - t->progress.step % save < left) left = save - t->progress.step % save;
   return left < t->steps_per_launch ? 1 : t->steps_per_launch;
@@ -226,13 +253,13 @@ static int32_t step_count_next(const tn_training *t) {
 static tn_status step_prepare(tn_training *t, tn_launched_step *step) {
   TN_TRY(step_fetch_batches(t, step));
   const tn_step_position at = tn_training_at(t, t->progress.step);
-  step_write_control_blocks(t, step, &at);
   t->lr = tn_control_block_lr(&t->step_block, &at);
   t->progress.step++;
   t->progress.batch++;
   t->progress.ended = false;
   tn_flight_step(t->device->flight, t->progress.step);
   step->event = tn_training_event(t, TN_EVENT_STEP);
+  step_write_control_blocks(t, step, &at);
   return TN_OK;
 }
 

@@ -9,6 +9,7 @@
 #include "core/train/loop/stragglers.h"
 #include "core/train/feed/validation_pass.h"
 #include "core/step/profile/step_profile.h"
+#include "core/step/values/watch_values.h"
 
 /* The reasons for the end of a run; also the result's "status". */
 extern const char tn_end_finished[], tn_end_stopped[], tn_end_out_of_time[], tn_end_early[],
@@ -37,6 +38,12 @@ typedef struct tn_phase_slots {
   tn_measure_outputs step_outputs, micro_outputs;
 } tn_phase_slots;
 
+/* Of a watched step of a phase, [run] watch. */
+typedef struct tn_watch_slots {
+  tn_phase_slots slots; /* without micro-batches, which are not watched */
+  tn_watch_values values;
+} tn_watch_slots;
+
 /* The profile of some steps (profile_steps.c). */
 typedef struct tn_profiling {
   tn_step_profile *taken; /* NULL: none was asked for */
@@ -60,6 +67,7 @@ typedef struct tn_training {
   tn_phase_slots phases[TN_MAX_PHASES]; /* of all phases; those of `phase` are also the ones below */
   tn_control_block step_block, weigh_block, micro_block;
   tn_measure_outputs step_outputs, micro_outputs;
+  tn_watch_slots watch[TN_MAX_PHASES];    /* with [run] watch */
   tn_phase_slots shorter[TN_MAX_LENGTHS]; /* of the steps of all lengths but the longest */
   tn_validation_program eval[TN_MAX_LENGTHS];
   tn_metric_sums epoch_sums, step_sums, valid_sums;

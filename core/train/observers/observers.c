@@ -25,6 +25,7 @@ typedef struct tn_queued_event {
   tn_event event;
   tn_metric train[TN_EVENT_METRICS], valid[TN_EVENT_METRICS];
   char text[TN_EVENT_TEXT];
+  void *watched; /* the numbers of a WATCH, released when it was delivered */
 } tn_queued_event;
 
 typedef struct tn_open_observer {
@@ -128,12 +129,15 @@ static void *observers_run_thread(void *arg) {
   TN_THREAD_STATE;
   for (;;) {
     observers_await(&observers->filled);
-    const tn_event *event = &observers->queue[observers->delivered++ % TN_EVENT_QUEUE].event;
+    tn_queued_event *queued = &observers->queue[observers->delivered++ % TN_EVENT_QUEUE];
+    const tn_event *event = &queued->event;
     if (event->kind == TN_EVENT_LAST) return NULL;
     if (event->kind == TN_EVENT_FLUSH)
       sem_post(&observers->flushed);
     else
       observers_deliver(observers, event);
+    tn_release(observers->owner, queued->watched);
+    queued->watched = NULL;
     sem_post(&observers->vacant);
   }
 }
@@ -174,7 +178,31 @@ tn_status tn_observers_start(tn_run *run, const tn_run_info *info, tn_observers 
   return status;
 }
 
-static void observers_copy_event(tn_queued_event *to, const tn_event *event) {
+/* Copies the numbers of a WATCH, whose names stay; without memory the event has none. */
+static void observers_copy_watched(const void *owner, tn_queued_event *to, const tn_event *event) {
+  size_t metrics = sizeof(tn_metric) * (size_t)event->n_watched, counts = 0,
+         histograms = sizeof(tn_histogram) * (size_t)event->n_histograms;
+  for (int32_t i = 0; i < event->n_histograms; i++)
+    counts += sizeof(double) * (size_t)event->histograms[i].n_buckets;
+  if (event->n_watched == 0 && event->n_histograms == 0) return;
+  char *at = to->watched = tn_alloc(owner, metrics + histograms + counts);
+  to->event.n_watched = at != NULL ? event->n_watched : 0;
+  to->event.n_histograms = at != NULL ? event->n_histograms : 0;
+  if (at == NULL) return;
+  tn_histogram *copies = (tn_histogram *)(void *)(at + metrics);
+  memcpy(at, event->watched, metrics);
+  if (histograms > 0) memcpy(copies, event->histograms, histograms);
+  to->event.watched = (const tn_metric *)(const void *)at;
+  to->event.histograms = copies;
+  at += metrics + histograms;
+  for (int32_t i = 0; i < event->n_histograms; i++) {
+    size_t bytes = sizeof(double) * (size_t)copies[i].n_buckets;
+    copies[i].counts = memcpy(at, copies[i].counts, bytes);
+    at += bytes;
+  }
+}
+
+static void observers_copy_event(const void *owner, tn_queued_event *to, const tn_event *event) {
   to->event = *event;
   to->event.n_train = event->n_train < TN_EVENT_METRICS ? event->n_train : TN_EVENT_METRICS;
   to->event.n_valid = event->n_valid < TN_EVENT_METRICS ? event->n_valid : TN_EVENT_METRICS;
@@ -185,6 +213,7 @@ static void observers_copy_event(tn_queued_event *to, const tn_event *event) {
   to->event.train = to->train;
   to->event.valid = to->valid;
   to->event.text = to->text;
+  observers_copy_watched(owner, to, event);
 }
 
 /* False: the queue is still full after `limit_s` seconds. */
@@ -217,7 +246,7 @@ void tn_observers_post(tn_observers *observers, const tn_event *event) {
     observers->dropped++;
     return;
   }
-  observers_copy_event(&observers->queue[observers->written++ % TN_EVENT_QUEUE], event);
+  observers_copy_event(observers->owner, &observers->queue[observers->written++ % TN_EVENT_QUEUE], event);
   sem_post(&observers->filled);
 }
 

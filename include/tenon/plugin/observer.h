@@ -27,7 +27,8 @@ enum {
   TN_EVENT_RUN_END = 6,
   TN_EVENT_PROFILE =
       7, /* the steps of [run] profile have been measured; `table` shows where their time went */
-  TN_EVENT_STRAGGLER = 8 /* a rank is slower than the others; `text` names it, with its time */
+  TN_EVENT_STRAGGLER = 8, /* a rank is slower than the others; `text` names it, with its time */
+  TN_EVENT_WATCH = 9      /* after the STEP of a step of [run] watch: `watched` and `histograms` */
 };
 
 /* Value of a loss or metric, by its name; "loss" is the total. Frozen: events have arrays of them. */
@@ -35,6 +36,17 @@ typedef struct tn_metric {
   const char *name;
   double value;
 } tn_metric;
+
+/* How many numbers of a group of parameters lie in each bucket: those above the limit before and up to its
+ * own. The first bucket has no limit below, the last one none above. Frozen: events have arrays of them. */
+typedef struct tn_histogram {
+  const char *name;    /* "gradients/fc1" */
+  int64_t n;           /* numbers, without those that are NaN */
+  double min, max;     /* the least and the greatest of them */
+  double sum, squares; /* of all of them, and of their squares */
+  int32_t n_buckets;
+  const double *limits, *counts; /* ascending upper limits; numbers in each bucket */
+} tn_histogram;
 
 /* Facts about the run. Valid until close. */
 typedef struct tn_run_info {
@@ -92,6 +104,11 @@ typedef struct tn_event {
   int64_t skipped;
   double loss_scale; /* of the step; 0: no loss scaling */
   const char *table; /* PROFILE: lines of at most 80 columns, valid until close; else NULL */
+  /* WATCH: "gradient_norm/GROUP", "weight_norm/GROUP" and "update_ratio/GROUP" of each group; with
+   * watch_histograms "gradients/GROUP" and "weights/GROUP". */
+  int32_t n_watched, n_histograms;
+  const tn_metric *watched;
+  const tn_histogram *histograms;
 } tn_event;
 
 typedef struct tn_observer {

@@ -13,7 +13,8 @@ typedef struct event {
   int64_t step;
   int restart;
   char tag[64];
-  double value;
+  double value;  /* of a histogram: how many numbers it has */
+  double counts; /* of a histogram: the sum of its buckets */
 } event;
 static event events[MOST];
 static int n_events;
@@ -48,11 +49,20 @@ static uint64_t varint(const unsigned char *p, size_t *at) {
 
 static void read_fields(event *e, const unsigned char *p, size_t n, int depth);
 
-/* Depth 0: Event, 1: Summary, 2: Value, 3: SessionLog. */
+static double number(const unsigned char *p) {
+  uint64_t bits = little_endian(p, 8);
+  double value;
+  memcpy(&value, &bits, 8);
+  return value;
+}
+
+/* Depth 0: Event, 1: Summary, 2: Value, 3: SessionLog, 4: HistogramProto. */
 static void read_bytes(event *e, unsigned field, const unsigned char *p, size_t n, int depth) {
   if (depth == 0 && field == 5) read_fields(e, p, n, 1);
   if (depth == 0 && field == 7) read_fields(e, p, n, 3);
   if (depth == 1 && field == 1) read_fields(e, p, n, 2);
+  if (depth == 2 && field == 5) read_fields(e, p, n, 4);
+  for (size_t i = 0; depth == 4 && field == 7 && i + 8 <= n; i += 8) e->counts += number(p + i);
   if (depth == 2 && field == 1) {
     assert_true(n < sizeof e->tag);
     memcpy(e->tag, p, n);
@@ -78,6 +88,7 @@ static void read_fields(event *e, const unsigned char *p, size_t n, int depth) {
       at += 4;
     } else {
       assert_int_equal(key & 7, 1);
+      if (depth == 4 && field == 3) e->value = number(p + at);
       at += 8;
     }
     assert_true(at <= n);
@@ -148,6 +159,24 @@ static void the_file_has_the_values_of_the_run(void **state) {
   assert_true(value_at("epoch/accuracy", 20) == (double)(float)program_number(r, "train.accuracy"));
 }
 
+/* fc1 has 36 * 16 + 16 numbers, fc2 16 * 4 + 4. */
+static void a_watched_step_has_histograms(void **state) {
+  (void)state;
+  char path[600];
+  file_write("noise.ini", noise_ini);
+  assert_int_equal(program_run("train noise.ini --set run.observers=tensorboard --set run.watch=5 "
+                               "--set run.watch_histograms=yes"),
+                   0);
+  event_files("runs/noise", path);
+  read_events(path);
+  assert_int_equal(count("gradient_norm/all"), 4);
+  assert_int_equal(count("update_ratio/fc2"), 4);
+  assert_int_equal(count("gradients/fc1"), 4);
+  assert_true(value_at("gradients/fc1", 15) == 592 && value_at("weights/fc2", 20) == 68);
+  for (int i = 0; i < n_events; i++)
+    if (strstr(events[i].tag, "gradients/") != NULL) assert_true(events[i].counts == events[i].value);
+}
+
 static void every_is_the_distance_of_the_steps(void **state) {
   (void)state;
   char path[600];
@@ -189,20 +218,25 @@ static void tensorboard_reads_the_file(void **state) {
   static const char script[] =
       "from tensorboard.backend.event_processing.event_accumulator import EventAccumulator\n"
       "a = EventAccumulator('runs/noise'); a.Reload()\n"
-      "assert sorted(a.Tags()['scalars']) == ['epoch', 'epoch/accuracy', 'epoch/cross_entropy', "
+      "assert sorted(t for t in a.Tags()['scalars'] if 'norm' not in t and 'ratio' not in t) == ['epoch', "
+      "'epoch/accuracy', 'epoch/cross_entropy', "
       "'epoch/loss', "
       "'lr', 'samples_per_s', 'train/accuracy', 'train/cross_entropy', 'train/loss', 'valid/accuracy', "
       "'valid/cross_entropy', 'valid/loss'], a.Tags()\n"
       "assert [e.step for e in a.Scalars('train/loss')] == [10, 20]\n"
-      "assert [e.step for e in a.Scalars('valid/loss')] == [10, 20]\n";
+      "assert [e.step for e in a.Scalars('valid/loss')] == [10, 20]\n"
+      "h = a.Histograms('weights/fc1')[0].histogram_value\n"
+      "assert sum(h.bucket) == h.num == 592 and h.bucket_limit[-1] >= h.max > 0 > h.min\n";
   if (system("python3 -c 'import tensorboard' 2>/dev/null") != 0) {
     print_message("skipped: python3 has no tensorboard (pip install tensorboard)\n");
     skip();
   }
   file_write("noise.ini", noise_ini);
   file_write("read.py", script);
-  assert_int_equal(program_run("train noise.ini --set run.observers=tensorboard --set run.epochs=1"), 0);
-  assert_int_equal(program_run("train noise.ini --set run.observers=tensorboard --resume runs/noise"), 0);
+#define WATCHED                                                                                              \
+  "train noise.ini --set run.observers=tensorboard --set run.watch=20 --set run.watch_histograms=yes "
+  assert_int_equal(program_run(WATCHED "--set run.epochs=1"), 0);
+  assert_int_equal(program_run(WATCHED "--resume runs/noise"), 0);
   assert_int_equal(system("python3 read.py"), 0);
 }
 
@@ -211,7 +245,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(the_file_has_the_values_of_the_run), CASE(every_is_the_distance_of_the_steps),
       CASE(a_resumed_run_writes_another_file),  CASE(without_a_run_folder_nothing_is_written),
-      CASE(tensorboard_reads_the_file),
+      CASE(tensorboard_reads_the_file),         CASE(a_watched_step_has_histograms),
   };
   return cmocka_run_group_tests_name("tensorboard", tests, NULL, NULL);
 }
