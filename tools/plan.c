@@ -48,6 +48,37 @@ static void plan_print_rematerialized(const json_t *json) {
   printf("\n");
 }
 
+static void plan_print_offloaded_value(const json_t *one) {
+  printf("%-40.40s %10.3f %9.3f %9.3f %9.3f %9.3f %9.3f\n", json_string_value(json_object_get(one, "name")),
+         json_number_value(json_object_get(one, "bytes")) / 1048576.0,
+         json_number_value(json_object_get(one, "offload_begin_ms")),
+         json_number_value(json_object_get(one, "offload_end_ms")),
+         json_number_value(json_object_get(one, "fetch_begin_ms")),
+         json_number_value(json_object_get(one, "fetch_end_ms")),
+         json_number_value(json_object_get(one, "exposed_ms")));
+}
+
+/* Values that wait on the host, and what the limit costs. */
+static void plan_print_offloaded(const json_t *json) {
+  const json_t *o = json_object_get(json, "offload"), *list = json_object_get(o, "values"), *one;
+  double copied = json_number_value(json_object_get(o, "copy_ms")),
+         exposed = json_number_value(json_object_get(o, "exposed_ms")),
+         step = json_number_value(json_object_get(o, "step_ms")),
+         unlimited = json_number_value(json_object_get(o, "unlimited_ms"));
+  size_t i;
+  if (json_array_size(list) > 0)
+    printf("%-40s %10s %9s %9s %9s %9s %9s\n", "offloaded for memory_limit", "MiB", "out ms", "ends", "in ms",
+           "ends", "exposed");
+  json_array_foreach(list, i, one) plan_print_offloaded_value(one);
+  if (i > 0)
+    printf("%.2f MiB on the host; predicted: %.4g ms of copies, %.4g ms exposed; %.1f %% hidden\n",
+           json_number_value(json_object_get(json, "offloaded_bytes")) / 1048576.0, copied, exposed,
+           copied > 0 ? 100 * (1 - exposed / copied) : 100.0);
+  if ((i > 0 || json_array_size(json_object_get(json, "recomputed")) > 0) && unlimited > 0)
+    printf("predicted: a step takes %.4g ms in place of %.4g without memory_limit, %.3f times as long\n",
+           step, unlimited, step / unlimited);
+}
+
 /* Ops on the fallback backend, and the bytes that cross the bus for them. */
 static void plan_print_fallbacks(const json_t *json) {
   const json_t *list = json_object_get(json, "fallbacks"), *one;
@@ -301,6 +332,7 @@ static void plan_print(const char *text, const char *summary) {
          json_number_value(json_object_get(json, "bound_bytes")) / 1048576.0);
   cli_print_memory_table(json);
   plan_print_rematerialized(json);
+  plan_print_offloaded(json);
   json_decref(json);
   json_decref(model);
 }

@@ -96,6 +96,10 @@ static const tn_option options[] = {
            "compute convolutions and attention with cuDNN where it is found"),
     TN_OPT(tn_cuda_options, check, TN_OPT_FLAG, "no", NULL,
            "wait after each launch, so that a failure names its op; nothing is captured"),
+    TN_OPT(
+        tn_cuda_options, link, TN_OPT_FLOAT, "0", ">= 0",
+        "bytes a second of copies between host and device, such as 2.5e10, by which a run under memory_limit "
+        "offloads values; 0: what the system says of the PCI Express slot"),
     TN_OPT(tn_cuda_options, images, TN_OPT_CODE, "", NULL,
            "folder with kernels that nvcc compiled when the backend was built; empty: beside the plugin"),
     TN_OPT(tn_cuda_options, cache, TN_OPT_CODE, "", NULL, "folder for compiled kernels; set by the host"),

@@ -18,6 +18,7 @@ typedef struct tn_cuda_options {
   const char *images;    /* a folder with kernels that nvcc compiled; "": the plugin's */
   int32_t check;         /* wait after each launch */
   int32_t cudnn;         /* use cuDNN where it is found */
+  double link;           /* bytes a second between host and device; 0: those of the PCI Express slot */
 } tn_cuda_options;
 
 /* Properties of a device that kernels need in every prepare. */

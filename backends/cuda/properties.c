@@ -1,5 +1,6 @@
 /* backends/cuda/properties.c: the properties of a device, from the driver's attributes. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "backends/cuda/objects.h"
 
@@ -78,6 +79,34 @@ static tn_status property_read_rates(tn_env *env, const tn_cuda_libraries *l, CU
   return status;
 }
 
+/* One line of a file in the system's folder of a PCI device, as a number; 0: there is none. */
+static double property_read_pci(const char *folder, const char *name) {
+  char path[128], line[64];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  FILE *file = fopen(path, "re");
+  if (file == NULL) return 0;
+  double number = fgets(line, sizeof line, file) != NULL ? strtod(line, NULL) : 0;
+  fclose(file);
+  return number;
+}
+
+/* The part of the rate of the wires that is left for data where both directions are busy. */
+static const double pci_efficiency = 0.8;
+
+/* The rate of the slot: "16.0 GT/s PCIe" and 16 lanes, each of which carries a bit a transfer. */
+static double property_link(const tn_cuda_libraries *l, CUdevice device) {
+  int domain = 0, bus = 0, slot = 0;
+  char folder[64];
+  if (l->driver.cuDeviceGetAttribute(&domain, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, device) != CUDA_SUCCESS ||
+      l->driver.cuDeviceGetAttribute(&bus, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, device) != CUDA_SUCCESS ||
+      l->driver.cuDeviceGetAttribute(&slot, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, device) != CUDA_SUCCESS ||
+      bus == 0)
+    return 0;
+  snprintf(folder, sizeof folder, "/sys/bus/pci/devices/%04x:%02x:%02x.0", domain, bus, slot);
+  double transfers = 1e9 * property_read_pci(folder, "max_link_speed");
+  return pci_efficiency * transfers * property_read_pci(folder, "current_link_width") / 8;
+}
+
 /* ", "name": [x, y, z]" of three attributes that follow each other. */
 static tn_status property_write_sizes(tn_env *env, tn_cuda_backend_object *b, CUdevice device,
                                       const char *name, CUdevice_attribute first, size_t *n) {
@@ -149,6 +178,7 @@ tn_status tn_cuda_properties(tn_env *env, void *backend, int32_t index, tn_devic
   properties->arch = limits.arch;
   properties->processors = limits.processors;
   properties->memory_bytes = (int64_t)bytes;
+  properties->link_bytes_per_s = b->options->link > 0 ? b->options->link : property_link(l, device);
   status = property_read_rates(env, l, device, properties);
   return status == TN_OK ? property_write_details(env, b, device, properties) : status;
 }

@@ -32,6 +32,15 @@ static void copy_spoil(const tn_sim_device *d, void *to, uint64_t bytes) {
   memset(to, 0xFF, (size_t)bytes);
 }
 
+/* A copy that is not done will write to the memory. */
+static bool copy_is_written(const tn_sim_device *d, const void *from, uint64_t bytes) {
+  for (int32_t i = 0; i < TN_SIM_TRANSFERS; i++)
+    if (d->transfers[i].writes && copy_overlaps(&d->transfers[i], from, bytes) &&
+        !copy_is_done(&d->transfers[i]))
+      return true;
+  return false;
+}
+
 /* A free entry of d->transfers. If all are taken, the function waits for the oldest transfer. */
 static tn_sim_transfer *copy_find_entry(tn_sim_device *d) {
   for (int32_t i = 0; i < TN_SIM_TRANSFERS; i++)
@@ -61,11 +70,13 @@ tn_status tn_sim_copy(tn_env *env, void *stream, int32_t direction, void *to, co
   work.copy.to = to;
   work.copy.from = from;
   work.copy.bytes = bytes;
-  if (check && direction == TN_COPY_TO_DEVICE) work.copy.sum = tn_sim_sum(from, bytes);
+  work.copy.follows = check && direction == TN_COPY_TO_DEVICE && copy_is_written(d, from, bytes);
+  if (check && direction == TN_COPY_TO_DEVICE && !work.copy.follows) work.copy.sum = tn_sim_sum(from, bytes);
   uint64_t position = 0;
   tn_status status = tn_sim_push(env, s, &work, &position);
   if (status == TN_OK && check && direction != TN_COPY_ON_DEVICE)
-    *copy_find_entry(d) = (tn_sim_transfer){direction == TN_COPY_TO_HOST ? to : from, bytes, s, position};
+    *copy_find_entry(d) = (tn_sim_transfer){direction == TN_COPY_TO_HOST ? to : from, bytes, s, position,
+                                            direction == TN_COPY_TO_HOST};
   return status;
 }
 

@@ -57,6 +57,7 @@ static tn_status sim_backend_properties(tn_env *env, void *backend, int32_t inde
                                        .bytes_per_s = 1e10,
                                        .vector_flops_per_s = 2e10 * (double)b->options.threads,
                                        .launch_s = 1e-5,
+                                       .link_bytes_per_s = b->options.link,
                                        .details = "{\"simulated\": true}"};
   snprintf(properties->name, sizeof properties->name, "simulated device %d", index);
   return TN_OK;
@@ -158,6 +159,9 @@ static const tn_option options[] = {
     TN_OPT(tn_sim_options, jitter, TN_OPT_FLOAT, "0", "[0, 1)",
            "of a rehearsal: each kernel takes up to this part less or more than predicted, drawn by seed and "
            "device"),
+    TN_OPT(tn_sim_options, link, TN_OPT_FLOAT, "0", ">= 0",
+           "bytes a second of the link to the host, by which a run under memory_limit offloads values; a "
+           "rehearsal's copies take that long; 0: unknown, and copies take no time"),
     TN_OPT(tn_sim_options, queue, TN_OPT_INT, "1024", "[2, 65536]", "pieces of work that a stream holds"),
     TN_OPT(
         tn_sim_options, fail, TN_OPT_TEXT, "", NULL,

@@ -12,7 +12,7 @@ enum { TN_SIM_EAGER = 0, TN_SIM_LAZY = 1, TN_SIM_RANDOM = 2 };
 typedef struct tn_sim_options {
   int64_t devices, threads, memory, seed, queue;
   int32_t order, check, rehearse;
-  double jitter;
+  double jitter, link;
   const char *fail, *drop, *lacks, *slow;
 } tn_sim_options;
 

@@ -44,6 +44,7 @@ typedef struct tn_sim_work {
       const void *from;
       uint64_t bytes;
       uint64_t sum; /* checksum of the host's bytes at enqueuing, where copies are checked */
+      bool follows; /* another copy, which was not done then, writes these bytes */
     } copy;         /* zero: to, bytes */
     struct {
       tn_status (*body)(tn_launch *l);

@@ -50,6 +50,7 @@ typedef struct tn_sim_transfer {
   uint64_t bytes;
   tn_sim_stream *stream;
   uint64_t position;
+  bool writes; /* to the host memory */
 } tn_sim_transfer;
 enum { TN_SIM_TRANSFERS = 64 };
 
@@ -146,6 +147,8 @@ void tn_sim_failure_set(tn_sim_failure *failure, tn_status code, const char *tex
 tn_status tn_sim_race_check(tn_sim_queue *queue, const tn_sim_work *work);
 /* A checksum. */
 uint64_t tn_sim_sum(const void *bytes, uint64_t n);
+/* A copy has written to memory of the host, whose bytes are from now on no write of the host. */
+void tn_sim_race_copied(tn_sim_device *device, const tn_sim_work *work);
 void tn_sim_names_delete(tn_sim_device *device);
 
 /* ---- engine/rehearsal.c ------------------------------------------------------------------------- */

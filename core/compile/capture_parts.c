@@ -16,32 +16,35 @@ static bool step_is_capturable(const tn_program *p, int32_t step) {
 }
 
 static bool step_is_collective(const tn_program *p, int32_t step) {
-  return p->steps[step].group->role != TN_STREAM_COMPUTE;
+  return p->steps[step].group->role == TN_STREAM_COMM;
 }
 
 /* A collective outside of captures that the compute stream awaits before a step; -1. A captured collective
  * follows those before it; others are in the order of their stream anyway. */
 static int32_t awaited_outside(const part_cutter *c, int32_t step) {
   const tn_program *p = c->program;
-  int32_t awaited = p->steps[step].awaits;
+  int32_t awaited = p->steps[step].awaits.of[TN_STREAM_COMM];
   if (step_is_collective(p, step)) awaited = step_is_capturable(p, step) ? c->flying : -1;
   bool outside = awaited >= 0 && !step_is_capturable(p, awaited);
   return outside && awaited > c->landed ? awaited : -1;
 }
 
-/* The last collective of a captured part, unless one of its steps awaits it. */
-static int32_t unawaited_collective(const tn_program *p, const tn_capture_part *part) {
+/* The last step of a captured part on another stream, unless one of its compute steps awaits it. */
+static int32_t unawaited_step(const tn_program *p, const tn_capture_part *part, int32_t role) {
   int32_t last = -1, awaited = -1;
   for (int32_t i = part->first; i < part->first + part->n; i++) {
-    if (step_is_collective(p, i)) last = i;
-    if (p->steps[i].awaits > awaited) awaited = p->steps[i].awaits;
+    const tn_step *step = &p->steps[i];
+    if (step->group->role == role) last = i;
+    if (step->group->role == TN_STREAM_COMPUTE && step->awaits.of[role] > awaited)
+      awaited = step->awaits.of[role];
   }
   return last > awaited ? last : -1;
 }
 
 static void end_part(part_cutter *c) {
   tn_capture_part *part = &c->parts[c->n - 1];
-  if (part->captured) part->joins = unawaited_collective(c->program, part);
+  for (int32_t role = TN_STREAM_COMPUTE + 1; part->captured && role < TN_STREAMS; role++)
+    part->joins.of[role] = unawaited_step(c->program, part, role);
 }
 
 static void add_step(part_cutter *c, int32_t segment, int32_t step, bool first) {
@@ -49,7 +52,7 @@ static void add_step(part_cutter *c, int32_t segment, int32_t step, bool first) 
   int32_t awaited = awaited_outside(c, step);
   if (first || captured != c->parts[c->n - 1].captured || (captured && awaited >= 0)) {
     if (!first) end_part(c);
-    c->parts[c->n++] = (tn_capture_part){segment, step, 0, captured, captured ? awaited : -1, -1};
+    c->parts[c->n++] = (tn_capture_part){segment, step, 0, captured, captured ? awaited : -1, TN_AWAITS_NONE};
   }
   if (awaited >= 0) c->landed = awaited;
   if (!captured && step_is_collective(c->program, step)) c->flying = step;
@@ -70,7 +73,7 @@ int32_t tn_capture_parts_list(const tn_program *program, bool captures, tn_captu
     if (captures && !s->fallback)
       cut_segment(&c, i);
     else
-      c.parts[c.n++] = (tn_capture_part){i, s->first, s->n, false, -1, -1};
+      c.parts[c.n++] = (tn_capture_part){i, s->first, s->n, false, -1, TN_AWAITS_NONE};
   }
   return c.n;
 }

@@ -4,7 +4,8 @@
  * after it another, and the launch itself is enqueued in every run. A part never awaits an event of another
  * capture: a captured part awaits its own collectives at its end, and collectives outside of captures at its
  * beginning. A step in the middle of captured launches that awaits such a collective therefore begins a part,
- * so that a collective which cannot be captured still overlaps with the launches up to that step. */
+ * so that a collective which cannot be captured still overlaps with the launches up to that step. Copies of
+ * offloaded values are captured always, and end with their part at the latest. */
 #pragma once
 
 #include "core/base/text/text.h"
@@ -12,9 +13,9 @@
 
 typedef struct tn_capture_part {
   int32_t segment, first, n; /* n steps of one segment */
-  bool captured;  /* false: the steps are enqueued in every run; fallback segments are such a part too */
-  int32_t awaits; /* captured: a collective of an earlier part, by its step, that the beginning awaits; -1 */
-  int32_t joins;  /* captured: the collective of this part that its end awaits; -1 */
+  bool captured;   /* false: the steps are enqueued in every run; fallback segments are such a part too */
+  int32_t awaits;  /* captured: a collective of an earlier part, by its step, that the beginning awaits; -1 */
+  tn_awaits joins; /* captured: the steps of this part on other streams that its end awaits */
 } tn_capture_part;
 
 /* A bound for the number of parts. */

@@ -123,7 +123,8 @@ static tn_status make_cover_program(const compilation *c, tn_cover *cover, tn_pr
   TN_TRY(end_pass(c, "constants", cover));
   TN_TRY(tn_pass_join(cover));
   TN_TRY(end_pass(c, "join", cover));
-  if (c->options.arena_limit > 0) TN_TRY(tn_pass_memory_limit(cover, c->map, &slot, c->options.arena_limit));
+  if (c->options.arena_limit > 0)
+    TN_TRY(tn_pass_memory_limit(cover, c->map, &slot, c->options.arena_limit, c->options.offload));
   TN_TRY(end_pass(c, "rematerialize", cover));
   return tn_program_create(c->env, c->name, c->target, cover, c->map, &slot, program);
 }

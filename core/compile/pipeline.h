@@ -15,7 +15,9 @@ typedef struct tn_compile_options {
   /* Several programs run one after the other on a slot, this one before `outputs_behind`: it has all of its
    * inputs, and its outputs lie behind, so that those of all of them can be read at the end. NULL: none. */
   const tn_program *outputs_behind;
-  int64_t arena_limit; /* bytes that the arena should not exceed: values are rematerialized. 0: no limit */
+  int64_t arena_limit; /* bytes that the arena should not exceed: values are rematerialized or offloaded. 0:
+                          no limit */
+  bool offload;        /* under the limit values may be kept in memory of the host */
   bool keep_constants; /* the program runs often: values that depend on nothing are computed once and kept */
   bool fixed_states;   /* with keep_constants: values that depend on states alone are constants, too */
   tn_state_map *layout_map; /* `map`, if the program may choose the layouts of parameters in it; else NULL */

@@ -4,6 +4,7 @@
 
 #include "core/compile/kernels/catalog.h"
 #include "core/compile/kernels/loop_kernel.h"
+#include "core/compile/kernels/transfer_kernel.h"
 #include "core/compile/memory/memory_plan.h"
 
 /* ---- steps ---- */
@@ -18,8 +19,8 @@ static tn_operand plan_operand(const tn_plan *plan, const tn_group *g, tn_val v,
 static const char *step_name(tn_program *p, const tn_group *g) {
   const tn_gnode *node = &p->cover->graph->nodes.v[tn_group_lead(g, p->cover->graph)];
   bool layer = node->layer != NULL && node->layer[0] != '\0';
-  return tn_arena_printf(&p->memory, "%s%s%s", node->op->item.name, layer ? " of " : "",
-                         layer ? node->layer : "");
+  const char *what = tn_kernel_is_transfer(g->kernel) ? g->kernel->item.name : node->op->item.name;
+  return tn_arena_printf(&p->memory, "%s%s%s", what, layer ? " of " : "", layer ? node->layer : "");
 }
 
 static const tn_loop_attributes *loop_attributes(const tn_program *p, const tn_group *g) {
@@ -33,7 +34,7 @@ static tn_status find_step_body(const tn_program *p, const tn_group *g, tn_step 
 }
 
 static tn_status fill_program_step(tn_program *p, const tn_plan *plan, const tn_group *g, tn_step *step) {
-  *step = (tn_step){.group = g, .n_in = g->n_in, .n_out = g->n_out, .awaits = -1};
+  *step = (tn_step){.group = g, .n_in = g->n_in, .n_out = g->n_out, .awaits = TN_AWAITS_NONE};
   step->in = tn_arena_alloc(&p->memory, (size_t)g->n_in * sizeof *step->in);
   step->out = tn_arena_alloc(&p->memory, (size_t)g->n_out * sizeof *step->out);
   step->name = step_name(p, g);
@@ -184,6 +185,7 @@ static tn_status fill_program(tn_program *p, const char *name, const tn_plan *pl
   p->slot_bytes = plan->slot_bytes;
   p->output_bytes = plan->output_bytes;
   p->host_bytes = plan->host_bytes;
+  p->offload_bytes = plan->offload_bytes;
   TN_TRY(copy_bindings(p, plan->inputs.v, plan->inputs.n, &p->inputs, &p->n_inputs));
   TN_TRY(copy_bindings(p, plan->outputs.v, plan->outputs.n, &p->outputs, &p->n_outputs));
   TN_TRY(copy_regions(p, plan->map));

@@ -29,6 +29,7 @@ typedef struct tn_program {
   int64_t prepared_bytes;     /* memory of the prepared kernels */
   int64_t folded_bytes;       /* memory for folded constants, kept from run to run */
   int64_t host_bytes;         /* host memory of the steps on the fallback */
+  int64_t offload_bytes;      /* host memory of offloaded values */
   const char *const *regions; /* names of the state map's regions, for the text form */
   uint64_t hash;              /* of graph, kernels, variants and locations */
 } tn_program;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/compile/memory/location.h"
-#include "core/graph/graph.h"
+#include "core/compile/step.h"
 
 /* A copy of a value, in its present layout, between the device and the host. */
 typedef struct tn_transfer {
@@ -18,7 +18,7 @@ typedef struct tn_transfer {
 typedef struct tn_segment {
   int32_t first, n; /* steps */
   bool fallback;
-  int32_t awaits; /* the last collective that no step of the segment awaits; the segment's end does. -1 */
+  tn_awaits awaits; /* the last steps on other streams that no step of the segment awaits; its end does */
   tn_transfer *out, *in; /* out of the device before the segment, and into it after */
   int32_t n_out, n_in;
 } tn_segment;

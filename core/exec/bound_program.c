@@ -4,6 +4,7 @@
 
 #include "core/compile/kernels/collective_kernel.h"
 #include "core/compile/kernels/loop_kernel.h"
+#include "core/compile/kernels/transfer_kernel.h"
 #include "core/exec/collective.h"
 #include "core/exec/declines.h"
 #include "core/exec/loop.h"
@@ -29,6 +30,7 @@ static tn_status prepare_step(tn_executor *e, tn_bound_program *bound, int32_t n
   const tn_group *group = step->group;
   tn_device *device = tn_device_of(e, step);
   if (tn_kernel_is_collective(group->kernel)) return tn_collective_prepare(e, program, step, prepared);
+  if (tn_kernel_is_transfer(group->kernel)) return tn_transfer_prepare(e, step, prepared);
   if (tn_kernel_is_loop(group->kernel)) return prepare_loop(e, step, &bound->uses, prepared);
   const tn_choice *choice = &group->choice;
   return tn_device_prepare(device, group->kernel, group->match, choice, choice->in_layout, choice->out_layout,
@@ -38,6 +40,13 @@ static tn_status prepare_step(tn_executor *e, tn_bound_program *bound, int32_t n
 static void *step_stream(const tn_executor *e, const tn_step *step) {
   int32_t role = step->group->role;
   return tn_device_of(e, step)->streams[role >= 0 && role < TN_STREAMS ? role : TN_STREAM_COMPUTE];
+}
+
+/* Of the executor, or of the step's kernel. */
+static tn_status (*bound_launch(const tn_step *step))(tn_launch *l) {
+  if (tn_kernel_is_collective(step->group->kernel)) return tn_collective_launch;
+  if (tn_kernel_is_transfer(step->group->kernel)) return tn_transfer_launch;
+  return step->body != NULL ? tn_loop_launch : step->group->kernel->launch;
 }
 
 static tn_status make_step_event(tn_executor *e, void **event) {
@@ -50,30 +59,43 @@ static const tn_capture_part *part_of_step(const tn_bound_program *bound, int32_
   return part;
 }
 
-/* The collective that the launch of a step awaits; -1. Collectives of other parts are awaited between parts,
- * if one of the two is captured. */
-static int32_t awaited_collective(const tn_bound_program *bound, int32_t step) {
-  int32_t awaited = bound->program->steps[step].awaits;
+/* The step of a stream that the launch of another step awaits; -1. Steps of other parts are awaited between
+ * parts, if one of the two is captured. */
+static int32_t awaited_step(const tn_bound_program *bound, int32_t step, int32_t role) {
+  int32_t awaited = bound->program->steps[step].awaits.of[role];
   if (awaited < 0) return -1;
   const tn_capture_part *part = part_of_step(bound, step), *from = part_of_step(bound, awaited);
   return from == part || (!from->captured && !part->captured) ? awaited : -1;
 }
 
-/* Orders the compute stream and the collectives of a part. The first collective after compute steps awaits
- * the compute stream; a step that reads the result of a collective awaits the end of that collective. A
- * captured part begins and ends on the compute stream, and so does a segment. */
+static tn_status make_awaited_event(tn_executor *e, tn_bound_program *bound, int32_t step) {
+  return step < 0 ? TN_OK : make_step_event(e, &bound->ends[step].event);
+}
+
+static tn_status make_awaited_events(tn_executor *e, tn_bound_program *bound, const tn_awaits *awaits) {
+  for (int32_t role = 0; role < TN_STREAMS; role++) TN_TRY(make_awaited_event(e, bound, awaits->of[role]));
+  return TN_OK;
+}
+
+/* Orders the compute stream and the other streams of a part. The first step of another stream after compute
+ * steps awaits the compute stream; a step that reads its result awaits its end. A captured part begins and
+ * ends on the compute stream, and so does a segment. */
 static tn_status make_part_events(tn_executor *e, const tn_capture_part *part, tn_bound_program *bound) {
   const tn_step *steps = bound->program->steps;
-  bool computing = true;
+  int32_t computed = part->first, after[TN_STREAMS];
+  for (int32_t role = 0; role < TN_STREAMS; role++) after[role] = -1;
   for (int32_t i = part->first; i < part->first + part->n; i++) {
-    bool collective = steps[i].group->role != TN_STREAM_COMPUTE;
-    int32_t awaited = awaited_collective(bound, i);
-    if (collective && computing) TN_TRY(make_step_event(e, &bound->events[i]));
-    if (awaited >= 0) TN_TRY(make_step_event(e, &bound->ends[awaited].event));
-    computing = !collective;
+    int32_t role = steps[i].group->role;
+    if (role == TN_STREAM_COMPUTE)
+      computed = i;
+    else if (after[role] < computed)
+      TN_TRY(make_step_event(e, &bound->events[i]));
+    after[role] = i;
+    for (int32_t other = 0; other < TN_STREAMS; other++)
+      TN_TRY(make_awaited_event(e, bound, awaited_step(bound, i, other)));
   }
-  if (part->awaits >= 0) TN_TRY(make_step_event(e, &bound->ends[part->awaits].event));
-  return part->joins >= 0 ? make_step_event(e, &bound->ends[part->joins].event) : TN_OK;
+  TN_TRY(make_awaited_event(e, bound, part->awaits));
+  return make_awaited_events(e, bound, &part->joins);
 }
 
 static tn_status make_events(tn_executor *e, tn_bound_program *bound) {
@@ -81,11 +103,17 @@ static tn_status make_events(tn_executor *e, tn_bound_program *bound) {
   for (int32_t i = 0; status == TN_OK && i < bound->n_parts; i++)
     if (!bound->program->segments[bound->parts[i].segment].fallback)
       status = make_part_events(e, &bound->parts[i], bound);
-  for (int32_t i = 0; status == TN_OK && i < bound->program->n_segments; i++) {
-    int32_t awaits = bound->program->segments[i].awaits;
-    if (awaits >= 0) status = make_step_event(e, &bound->ends[awaits].event);
-  }
+  for (int32_t i = 0; status == TN_OK && i < bound->program->n_segments; i++)
+    status = make_awaited_events(e, bound, &bound->program->segments[i].awaits);
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
+}
+
+static void bind_awaits(const tn_bound_program *bound, int32_t step, tn_bound_step *b) {
+  for (int32_t role = 0; role < TN_STREAMS; role++) {
+    int32_t awaited = awaited_step(bound, step, role);
+    b->awaited[role] = awaited >= 0 ? &bound->ends[awaited] : NULL;
+    b->awaits = b->awaits || awaited >= 0;
+  }
 }
 
 static void bind_slot_launches(tn_executor *e, tn_bound_program *bound, int32_t slot, tn_view *views) {
@@ -100,14 +128,14 @@ static void bind_slot_launches(tn_executor *e, tn_bound_program *bound, int32_t 
     if (b->host.pub.workspace_bytes > 0)
       b->host.pub.workspace = (char *)(host ? e->host : e->arena) + step->workspace_offset;
     if (b->host.pub.folded_bytes > 0) b->host.pub.folded = (char *)bound->folded + step->folded_offset;
-    bool collective = tn_kernel_is_collective(step->group->kernel), loop = step->body != NULL;
-    b->launch = collective ? tn_collective_launch : loop ? tn_loop_launch : step->group->kernel->launch;
-    b->foreign = !collective && !loop && tn_device_is_foreign(device, step->group->family);
+    bool loop = step->body != NULL;
+    b->launch = bound_launch(step);
+    b->foreign =
+        b->launch == step->group->kernel->launch && tn_device_is_foreign(device, step->group->family);
     if (loop) b->host.pub.prepared = bound->loops[slot * tn_program_all_steps(bound->program) + i];
     b->step = step;
     b->handoff = bound->events[i];
-    int32_t awaited = awaited_collective(bound, i);
-    b->awaited = awaited >= 0 ? &bound->ends[awaited] : NULL;
+    bind_awaits(bound, i, b);
     b->end = bound->ends[i].event != NULL ? &bound->ends[i] : NULL;
     views += step->n_in + step->n_out;
   }
@@ -152,6 +180,8 @@ static void release_step(tn_executor *e, const tn_step *step, void *prepared) {
   tn_device *device = tn_device_of(e, step);
   if (tn_kernel_is_collective(kernel))
     tn_collective_release(e, prepared);
+  else if (tn_kernel_is_transfer(kernel))
+    tn_release(e->env, prepared);
   else if (tn_kernel_is_loop(kernel))
     tn_loop_release(e, prepared);
   else if (prepared != NULL && kernel->release != NULL && tn_device_check_process(device) == TN_OK)
@@ -294,7 +324,7 @@ static void destroy_events(tn_executor *e, void **events, int32_t n) {
   tn_release(e->env, events);
 }
 
-static void destroy_ends(tn_executor *e, tn_collective_end *ends, int32_t n) {
+static void destroy_ends(tn_executor *e, tn_awaited_end *ends, int32_t n) {
   for (int32_t i = 0; ends != NULL && i < n; i++)
     if (ends[i].event != NULL) e->device->backend->event_delete(&e->device->env, ends[i].event);
   tn_release(e->env, ends);

@@ -5,6 +5,7 @@
  *   flight_recorder.c     the last collectives of a rank, and its host's wait
  *   memory.c              device memory of an executor, addresses, error messages
  *   collective.c          collectives as steps; waits that ask the communicator
+ *   transfer.c            copies of offloaded values as steps
  *   profile.c             the times of launches and copies
  *   constant_folding.c    values that kernels compute once from parameters
  *   fallback_segments.c   copies and events around segments that run on the fallback
@@ -24,12 +25,12 @@
 #include "core/exec/executor.h"
 #include "core/plugin/handles.h"
 
-/* The end of a collective. Where the device is synchronous and the communicator is not, the host awaits its
- * number. */
-typedef struct tn_collective_end {
+/* The end of a step on another stream than the compute stream. Where the device is synchronous and the
+ * communicator is not, the host awaits the number of a collective. */
+typedef struct tn_awaited_end {
   void *event;     /* recorded at its end; NULL: no step awaits it */
-  uint64_t number; /* of the collective, in the last run: the communicator's count (tn_comm.begun) */
-} tn_collective_end;
+  uint64_t number; /* of a collective, in the last run: the communicator's count (tn_comm.begun); else 0 */
+} tn_awaited_end;
 
 /* A step with the addresses of one slot. */
 typedef struct tn_bound_step {
@@ -37,16 +38,18 @@ typedef struct tn_bound_step {
   tn_status (*launch)(tn_launch *l);
   bool foreign; /* the kernel belongs to a family that the backend accepts, so backend->enqueue launches it */
   const tn_step *step;
-  void *handoff; /* event of a collective: it awaits the compute stream's work so far; NULL: it need not */
-  const tn_collective_end *awaited; /* of a collective that this step awaits, or NULL */
-  tn_collective_end *end;           /* that this step, a collective, records; NULL: no step awaits it */
+  void *handoff; /* event of a step on another stream: it awaits the compute stream's work so far; NULL: it
+                    need not */
+  const tn_awaited_end *awaited[TN_STREAMS]; /* per role, of a step that this one awaits, or NULL */
+  bool awaits;                               /* there are such steps */
+  tn_awaited_end *end; /* that this step, on another stream, records; NULL: no step awaits it */
 } tn_bound_step;
 
 /* The events around a segment of a program. */
 typedef struct tn_bound_segment {
-  int32_t first_part, n_parts;     /* of tn_bound_program.parts */
-  const tn_collective_end *joined; /* device segment: that the compute stream awaits, or NULL */
-  void *ready;                     /* fallback segment: all work before it is done */
+  int32_t first_part, n_parts;              /* of tn_bound_program.parts */
+  const tn_awaited_end *joined[TN_STREAMS]; /* device segment: that the compute stream awaits, or NULL */
+  void *ready;                              /* fallback segment: all work before it is done */
   void *fetched;  /* fallback segment: its operands are on the host; NULL: it has none on the device */
   void *returned; /* fallback segment: its results are on the device; NULL: it has none to copy */
 } tn_bound_segment;
@@ -59,7 +62,7 @@ typedef struct tn_bound_program {
   tn_view *views;             /* of all launches */
   struct tn_loop_run **loops; /* per slot, then per step: of a loop (loop.h) */
   void **events;              /* per step: its handoff, or NULL */
-  tn_collective_end *ends;    /* per step */
+  tn_awaited_end *ends;       /* per step */
   tn_bound_segment *segments;
   tn_capture_part *parts;
   int32_t n_parts;
@@ -118,7 +121,8 @@ struct tn_executor {
   void **regions;
   int32_t n_regions;
   void *arena, *host; /* host: operands and results of fallback segments */
-  int64_t arena_bytes, slot_bytes, output_bytes, host_bytes;
+  void *offload;      /* host memory of offloaded values */
+  int64_t arena_bytes, slot_bytes, output_bytes, host_bytes, offload_bytes;
   int64_t state_version; /* incremented with each change of state */
   bool capture;
   struct tn_executor_times *times;  /* of profile.c; NULL: profiling is off */
@@ -168,12 +172,18 @@ tn_timed_work tn_profile_work(const tn_executor *e, int32_t kind, int32_t role);
  * in the env of the work's device, or of the executor's. */
 tn_status tn_profile_from(tn_executor *e, tn_timed_work *work);
 tn_status tn_profile_to(tn_executor *e, tn_timed_work *work);
-/* Makes the compute stream await the end of a collective. */
-tn_status tn_await_collective(tn_executor *e, const tn_collective_end *end);
+/* Makes the compute stream await the end of a step on another one. */
+tn_status tn_await_end(tn_executor *e, const tn_awaited_end *end);
 /* The host has enqueued a program, from start_s until now. */
 void tn_profile_run(const tn_executor *e, const tn_bound_program *bound, double start_s);
 /* Before a run: reads times if many are unread. Messages stay in the device's env. */
 tn_status tn_profile_make_room(tn_executor *e);
+
+/* ---- transfer.c ---- */
+
+/* Prepares a step that copies an offloaded value; tn_release of the executor's env frees it. */
+tn_status tn_transfer_prepare(tn_executor *e, const tn_step *step, void **prepared);
+tn_status tn_transfer_launch(tn_launch *l);
 
 /* ---- constant_folding.c ---- */
 

@@ -158,6 +158,16 @@ static tn_status bind_all_programs(tn_executor *e, tn_program *const *programs, 
   return TN_OK;
 }
 
+static tn_status allocate_offload(tn_executor *e, tn_program *const *programs, int32_t n) {
+  for (int32_t i = 0; i < n; i++)
+    if (programs[i]->offload_bytes > e->offload_bytes) e->offload_bytes = programs[i]->offload_bytes;
+  tn_status status = tn_device_offload_memory(e->device, e->offload_bytes, &e->offload);
+  if (status == TN_OK) return TN_OK;
+  tn_wrap(&e->device->env, status, "%lld bytes of host memory for offloaded values ([run] offload)",
+          (long long)e->offload_bytes);
+  return tn_executor_fail(e, status);
+}
+
 static tn_status fill_executor(tn_executor *e, tn_program *const *programs, int32_t n_programs,
                                int32_t slots) {
   executor_sizes(programs, n_programs, &e->arena_bytes, &e->slot_bytes, &e->output_bytes, &e->host_bytes);
@@ -167,6 +177,7 @@ static tn_status fill_executor(tn_executor *e, tn_program *const *programs, int3
   TN_TRY(allocate_shared(e, collectives_use(e, programs, n_programs, TN_BASE_ARENA, -1), e->arena_bytes,
                          &e->arena));
   TN_TRY(tn_executor_allocate(e, TN_MEMORY_STAGING, e->host_bytes, &e->host));
+  TN_TRY(allocate_offload(e, programs, n_programs));
   TN_TRY(create_slots(e, slots));
   TN_TRY(bind_all_programs(e, programs, n_programs));
   tn_device *device = e->device;
@@ -240,6 +251,7 @@ void tn_executor_destroy(tn_executor *e) {
   for (int32_t s = 0; s < e->n_slots; s++) destroy_slot(e, &e->slots[s]);
   destroy_slot_memory(e);
   tn_executor_free(e, TN_MEMORY_STAGING, e->host, e->host_bytes);
+  tn_device_offload_memory_free(e->device, e->offload, e->offload_bytes);
   free_shared(e, e->arena, e->arena_bytes);
   for (int32_t r = 0; r < e->n_regions; r++)
     if (e->map->regions.v[r].inside < 0) free_shared(e, e->regions[r], executor_region_bytes(e, r));

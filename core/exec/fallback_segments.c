@@ -10,12 +10,13 @@ static tn_status segment_event(tn_executor *e, bool needed, void **event) {
   return e->device->backend->event_new(&e->device->env, e->device->device, event);
 }
 
-/* The collective that the end of a device segment awaits, unless a captured part awaits it. */
-static const tn_collective_end *segment_joined(const tn_bound_program *bound, const tn_segment *s,
-                                               const tn_bound_segment *b) {
+/* The step of a stream that the end of a device segment awaits, unless a captured part awaits it. */
+static const tn_awaited_end *segment_joined(const tn_bound_program *bound, const tn_segment *s,
+                                            const tn_bound_segment *b, int32_t role) {
+  if (s->awaits.of[role] < 0) return NULL;
   for (int32_t i = b->first_part; i < b->first_part + b->n_parts; i++)
-    if (bound->parts[i].joins >= s->awaits) return NULL;
-  return &bound->ends[s->awaits];
+    if (bound->parts[i].joins.of[role] >= s->awaits.of[role]) return NULL;
+  return &bound->ends[s->awaits.of[role]];
 }
 
 static void segment_bind_parts(const tn_bound_program *bound, int32_t segment, tn_bound_segment *b) {
@@ -30,7 +31,7 @@ static tn_status segment_bind(tn_executor *e, const tn_bound_program *bound, int
   const tn_segment *s = &bound->program->segments[segment];
   segment_bind_parts(bound, segment, b);
   if (!s->fallback) {
-    b->joined = s->awaits >= 0 ? segment_joined(bound, s, b) : NULL;
+    for (int32_t role = 0; role < TN_STREAMS; role++) b->joined[role] = segment_joined(bound, s, b, role);
     return TN_OK;
   }
   TN_TRY(segment_event(e, true, &b->ready));

@@ -1,5 +1,6 @@
 /* core/exec/launch.c: the launches of a part, and those of constants. Nothing here allocates, locks, or looks
  * up. */
+#include "core/compile/kernels/transfer_kernel.h"
 #include "core/exec/bound_program.h"
 #include "core/exec/collective.h"
 #include "core/exec/device/range.h"
@@ -23,6 +24,12 @@ tn_launch_host tn_step_launch(const tn_device *device, const tn_step *step, tn_v
                           .device = device->device};
 }
 
+static tn_status launch_await_end(tn_executor *e, const tn_awaited_end *end, void *stream) {
+  if (stream == e->device->streams[TN_STREAM_COMPUTE]) return tn_await_end(e, end);
+  TN_TRY(tn_comm_await(e->device, end->number));
+  return e->device->backend->event_await(&e->device->env, end->event, stream);
+}
+
 /* The waits of a launch on its stream. */
 static tn_status launch_await(tn_executor *e, tn_bound_step *b) {
   tn_device *device = tn_device_of(e, b->step);
@@ -32,10 +39,9 @@ static tn_status launch_await(tn_executor *e, tn_bound_step *b) {
     TN_TRY(backend->event_record(&device->env, b->handoff, device->streams[TN_STREAM_COMPUTE]));
     TN_TRY(backend->event_await(&device->env, b->handoff, stream));
   }
-  if (b->awaited == NULL) return TN_OK;
-  if (stream == e->device->streams[TN_STREAM_COMPUTE]) return tn_await_collective(e, b->awaited);
-  TN_TRY(tn_comm_await(e->device, b->awaited->number));
-  return backend->event_await(&device->env, b->awaited->event, stream);
+  for (int32_t role = 0; b->awaits && role < TN_STREAMS; role++)
+    if (b->awaited[role] != NULL) TN_TRY(launch_await_end(e, b->awaited[role], stream));
+  return TN_OK;
 }
 
 static tn_status launch_enqueue(tn_executor *e, tn_bound_step *b) {
@@ -48,7 +54,7 @@ static tn_status launch_enqueue(tn_executor *e, tn_bound_step *b) {
 static tn_status launch_mark_end(tn_executor *e, tn_bound_step *b) {
   tn_device *device = tn_device_of(e, b->step);
   if (b->end == NULL) return TN_OK;
-  b->end->number = tn_comm_begun(device);
+  b->end->number = b->step->group->role == TN_STREAM_COMM ? tn_comm_begun(device) : 0;
   return device->backend->event_record(&device->env, b->end->event, b->host.pub.stream);
 }
 
@@ -78,9 +84,11 @@ static tn_status launch_timed(tn_executor *e, tn_bound_program *bound, tn_bound_
   return launch_mark_end(e, b);
 }
 
+/* A copy of an offloaded value has nothing to observe. */
 static tn_status launch_observed(tn_executor *e, tn_bound_step *b) {
   tn_device *device = tn_device_of(e, b->step);
   const tn_run_observer *observer = e->observer;
+  if (tn_kernel_is_transfer(b->step->group->kernel)) return launch_step(e, b);
   if (observer->launching != NULL) TN_TRY(observer->launching(observer->context, b));
   TN_TRY(launch_step(e, b));
   TN_TRY(tn_device_wait_stream(device, b->host.pub.stream));
@@ -108,7 +116,9 @@ static tn_status launch_steps(tn_executor *e, tn_bound_program *bound, const tn_
 tn_status tn_launch_part(tn_executor *e, tn_bound_program *bound, int32_t index, int32_t slot) {
   const tn_capture_part *part = &bound->parts[index];
   TN_TRY(launch_steps(e, bound, part, slot));
-  return part->joins < 0 ? TN_OK : tn_await_collective(e, &bound->ends[part->joins]);
+  for (int32_t role = 0; role < TN_STREAMS; role++)
+    if (part->joins.of[role] >= 0) TN_TRY(tn_await_end(e, &bound->ends[part->joins.of[role]]));
+  return TN_OK;
 }
 
 /* No time is taken: only the first run launches them. */

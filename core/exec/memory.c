@@ -58,6 +58,7 @@ void *tn_executor_address(const tn_executor *e, const tn_bound_program *bound, c
   case TN_BASE_OUTPUT: base = e->slots[slot].output; break;
   case TN_BASE_HOST: base = e->host; break;
   case TN_BASE_CONSTANT: base = bound->constants; break;
+  case TN_BASE_OFFLOAD: base = e->offload; break;
   default: break;
   }
   return base == NULL ? NULL : (char *)base + location->offset;

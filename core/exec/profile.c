@@ -112,7 +112,7 @@ tn_timed_work tn_profile_work(const tn_executor *e, int32_t kind, int32_t role) 
                          .stream = e->device->streams[role]};
 }
 
-tn_status tn_await_collective(tn_executor *e, const tn_collective_end *end) {
+tn_status tn_await_end(tn_executor *e, const tn_awaited_end *end) {
   tn_timed_work work = tn_profile_work(e, TN_SPAN_AWAIT, TN_STREAM_COMPUTE);
   TN_TRY(tn_profile_from(e, &work));
   TN_TRY(tn_comm_await(e->device, end->number));

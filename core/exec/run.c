@@ -16,7 +16,7 @@ static tn_status run_part(tn_executor *e, tn_bound_program *bound, int32_t index
   void *compute = e->device->streams[TN_STREAM_COMPUTE];
   const tn_capture_part *part = &bound->parts[index];
   void *capture = captures_allowed(e) ? tn_captures_find(bound, index, slot) : NULL;
-  if (part->awaits >= 0) TN_TRY(tn_await_collective(e, &bound->ends[part->awaits]));
+  if (part->awaits >= 0) TN_TRY(tn_await_end(e, &bound->ends[part->awaits]));
   if (capture == NULL) return tn_launch_part(e, bound, index, slot);
   const int32_t *first = &bound->first_call[index];
   tn_flight_begin_all(e->device->flight, bound->calls + first[0], first[1] - first[0]);
@@ -26,7 +26,9 @@ static tn_status run_part(tn_executor *e, tn_bound_program *bound, int32_t index
 static tn_status run_device_segment(tn_executor *e, tn_bound_program *bound, int32_t segment, int32_t slot) {
   const tn_bound_segment *s = &bound->segments[segment];
   for (int32_t i = 0; i < s->n_parts; i++) TN_TRY(run_part(e, bound, s->first_part + i, slot));
-  return s->joined == NULL ? TN_OK : tn_await_collective(e, s->joined);
+  for (int32_t role = 0; role < TN_STREAMS; role++)
+    if (s->joined[role] != NULL) TN_TRY(tn_await_end(e, s->joined[role]));
+  return TN_OK;
 }
 
 static tn_status run_fallback_segment(tn_executor *e, tn_bound_program *bound, int32_t segment,

@@ -1,8 +1,8 @@
 /* backends/sim/engine/rehearsal.c: a rehearsal: streams, events and collectives as in a run, in a time of
- * their own. Each queue has a clock. A kernel or a collective moves it by its predicted time, copies take no
- * time; a record keeps it, and an await sets it to that of the record, if that is later. So the times are
- * those of the order that the host has asked for, and neither the processors nor the order of the engine
- * change them. */
+ * their own. Each queue has a clock. A kernel or a collective moves it by its predicted time, and a copy
+ * between host and device by that of its bytes over the link, where it is known; a record keeps it, and an
+ * await sets it to that of the record, if that is later. So the times are those of the order that the host
+ * has asked for, and neither the processors nor the order of the engine change them. */
 #include <string.h>
 
 #include "backends/sim/sim.h"
@@ -36,11 +36,17 @@ static tn_status rehearse_task(tn_sim_device *d, tn_sim_work *work) {
   return work->task.task.body(&env, work->task.now);
 }
 
+static void rehearse_copy(tn_sim_queue *q, const tn_sim_work *work) {
+  double rate = q->stream->device->backend->options.link;
+  if (rate > 0 && work->copy.direction != TN_COPY_ON_DEVICE) q->now_s += (double)work->copy.bytes / rate;
+}
+
 tn_status tn_sim_rehearse(tn_sim_queue *q, tn_sim_work *work) {
   tn_sim_device *d = q->stream->device;
   switch (work->kind) {
   case TN_SIM_RECORD: return rehearse_record(q, work), TN_OK;
   case TN_SIM_AWAIT: return rehearse_await(q, work), TN_OK;
+  case TN_SIM_COPY: return rehearse_copy(q, work), TN_OK;
   case TN_SIM_TASK: return rehearse_task(d, work);
   case TN_SIM_LAUNCH: return q->now_s += work->launch.l->cost_s * rehearsal_factor(d), TN_OK;
   default: return TN_OK;

@@ -45,6 +45,7 @@ static tn_status work_run_copy(tn_sim_device *d, const tn_sim_work *work) {
   d->copies_in += in;
   d->copies_beside += in && work_is_beside_computing(d, work->number);
   memmove(tn_sim_real(work->copy.to), tn_sim_real(work->copy.from), (size_t)work->copy.bytes);
+  if (work->copy.direction == TN_COPY_TO_HOST) tn_sim_race_copied(d, work);
   return TN_OK;
 }
 

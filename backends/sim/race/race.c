@@ -167,10 +167,21 @@ uint64_t tn_sim_sum(const void *bytes, uint64_t n) {
   return (sum ^ word) * UINT64_C(0x9E3779B97F4A7C15);
 }
 
+void tn_sim_race_copied(tn_sim_device *d, const tn_sim_work *work) {
+  if (!d->backend->options.check) return;
+  pthread_mutex_lock(&d->lock);
+  tn_sim_block *block = tn_sim_block_find(d, work->copy.to, work->copy.bytes);
+  if (block != NULL && block->copied != NULL) {
+    const char *to = tn_sim_real(work->copy.to);
+    memcpy(block->copied + (to - block->real), to, work->copy.bytes);
+  }
+  pthread_mutex_unlock(&d->lock);
+}
+
 /* Records a write of the host to staging memory, where its bytes differ from those of the last copy. */
 static tn_status race_access_as_host(const actor *a, const tn_sim_work *work) {
   tn_sim_block *block = tn_sim_block_find(a->device, work->copy.from, work->copy.bytes);
-  if (tn_sim_sum(work->copy.from, work->copy.bytes) != work->copy.sum)
+  if (!work->copy.follows && tn_sim_sum(work->copy.from, work->copy.bytes) != work->copy.sum)
     return race_failed(a->device,
                        "missing wait: the host has written to the memory since it enqueued the copy, which "
                        "had not been done; it must wait for an event behind the copy first");

@@ -1,5 +1,6 @@
 /* core/compile/memory/assign_buffers.c: a buffer for every value, and fixed locations for inputs, states and
  * outputs. */
+#include "core/compile/kernels/transfer_kernel.h"
 #include "core/compile/memory/memory_plan.h"
 #include "core/graph/input_state.h"
 #include "core/graph/uses.h"
@@ -22,8 +23,12 @@ static tn_status add_result_buffers(tn_plan *plan) {
   for (size_t i = 0; i < plan->cover->groups.n; i++) {
     const tn_group *g = &plan->cover->groups.v[i];
     int32_t buffer;
+    bool offload = tn_kernel_transfer(g->kernel) == TN_TRANSFER_OFFLOAD;
     TN_TRY(tn_vec_push(plan->env, &plan->key, (int64_t)i * KEY_STEP));
-    for (int32_t k = 0; k < g->n_out; k++) TN_TRY(tn_plan_add_buffer(plan, g->out[k], (int32_t)i, &buffer));
+    for (int32_t k = 0; k < g->n_out; k++) {
+      TN_TRY(tn_plan_add_buffer(plan, g->out[k], (int32_t)i, &buffer));
+      if (offload) TN_TRY(fix_buffer_location(plan, buffer, (tn_location){TN_BASE_OFFLOAD, 0, 0}));
+    }
   }
   return TN_OK;
 }

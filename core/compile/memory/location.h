@@ -6,13 +6,14 @@
 
 /* The memory that an offset is relative to. */
 enum {
-  TN_BASE_NONE = 0,    /* an absent operand */
-  TN_BASE_ARENA = 1,   /* device memory of one run, with planned offsets */
-  TN_BASE_REGION = 2,  /* state: a region of the state map */
-  TN_BASE_SLOT = 3,    /* the input slot; a step on the fallback reads its host copy */
-  TN_BASE_OUTPUT = 4,  /* the output buffer */
-  TN_BASE_HOST = 5,    /* host memory of the steps on the fallback */
-  TN_BASE_CONSTANT = 6 /* device memory of the program's constants, kept from run to run */
+  TN_BASE_NONE = 0,     /* an absent operand */
+  TN_BASE_ARENA = 1,    /* device memory of one run, with planned offsets */
+  TN_BASE_REGION = 2,   /* state: a region of the state map */
+  TN_BASE_SLOT = 3,     /* the input slot; a step on the fallback reads its host copy */
+  TN_BASE_OUTPUT = 4,   /* the output buffer */
+  TN_BASE_HOST = 5,     /* host memory of the steps on the fallback */
+  TN_BASE_CONSTANT = 6, /* device memory of the program's constants, kept from run to run */
+  TN_BASE_OFFLOAD = 7   /* host memory of offloaded values */
 };
 
 typedef struct tn_location {

@@ -5,12 +5,14 @@ tn_status tn_plan_make(tn_plan *plan) {
   TN_TRY(tn_plan_assign_buffers(plan));
   TN_TRY(tn_plan_collectives_in_place(plan));
   TN_TRY(tn_plan_schedule(plan));
+  TN_TRY(tn_plan_place_transfers(plan));
   TN_TRY(tn_plan_commits_in_place(plan));
   TN_TRY(tn_plan_fallback_segments(plan));
   TN_TRY(tn_plan_reuse_buffers(plan));
-  TN_TRY(tn_plan_overlap_collectives(plan));
+  TN_TRY(tn_plan_overlap_streams(plan));
   TN_TRY(tn_plan_arena_offsets(plan));
-  return tn_plan_host_offsets(plan);
+  TN_TRY(tn_plan_host_offsets(plan));
+  return tn_plan_offload_offsets(plan);
 }
 
 void tn_plan_free(tn_plan *plan) {

@@ -6,18 +6,22 @@
  *                          for copies and zeros
  *   collectives_in_place   the operand of a collective gets the location of its result
  *   schedule               the order of the groups
+ *   place_transfers        the launches of the copies of offloaded values, and their ends
  *   commits_in_place       a commit that cannot be in place becomes a copy at the end
  *   fallback_segments      cuts around groups that fall back, with copies between device and host
  *   reuse_buffers          live intervals; a result reuses the buffer of an operand that dies
- *   overlap_collectives    the steps that run concurrently with a collective, and the step that awaits it
+ *   overlap_streams        the steps that run concurrently with a collective or a copy of an offloaded value,
+ *                          and the step that awaits it
  *   arena_offsets          offsets in the arena (pack_intervals.h)
- *   host_offsets           offsets in the host memory */
+ *   host_offsets           offsets in the host memory
+ *   offload_offsets        offsets in the host memory of offloaded values */
 #pragma once
 
 #include "core/compile/memory/location.h"
 #include "core/compile/memory/pack_intervals.h"
 #include "core/compile/select/cover.h"
 #include "core/compile/state_map.h"
+#include "core/compile/step.h"
 
 /* Storage with one live interval. */
 typedef struct tn_buffer {
@@ -32,6 +36,7 @@ typedef struct tn_buffer {
   int32_t next_part;
   bool pack;
   int32_t first, last; /* roots: the live interval, in steps; first > last: no step uses the buffer */
+  int32_t copied;      /* roots: the step before which copies to the host have ended; 0: there are none */
   int32_t image;       /* index into tn_plan.images: the copy on the host; -1 */
 } tn_buffer;
 
@@ -52,7 +57,7 @@ typedef struct tn_plan_transfer {
 typedef struct tn_plan_segment {
   int32_t first, n; /* steps */
   bool fallback;
-  int32_t awaits;                           /* the collective that the segment's end awaits; -1 */
+  tn_awaits awaits;                         /* of the segment's end */
   int32_t first_out, n_out, first_in, n_in; /* in tn_plan.out and tn_plan.in */
 } tn_plan_segment;
 
@@ -98,9 +103,11 @@ typedef struct tn_plan {
   TN_VEC(tn_image) images;
   TN_VEC(tn_plan_segment) segments;
   TN_VEC(tn_plan_transfer) out, in; /* out of the device and into it, in the order of the segments */
-  int64_t slot_bytes, output_bytes, arena_bytes, host_bytes, constant_bytes;
+  int64_t slot_bytes, output_bytes, arena_bytes, host_bytes, constant_bytes, offload_bytes;
   int64_t bound_bytes; /* a lower bound of arena_bytes: the most bytes that are live at one step */
-  int32_t *awaits;     /* per step: an earlier step, a collective, that it awaits; -1 */
+  tn_awaits *awaits;   /* per step */
+  int32_t *ends;       /* per group: of an offload, the group before which its copy must have ended; -1. NULL:
+                          there are no offloads */
   int64_t *workspace;  /* per step: offset of the workspace in the arena, or in the host memory */
 } tn_plan;
 
@@ -117,9 +124,11 @@ tn_status tn_plan_schedule(tn_plan *plan);
 tn_status tn_plan_commits_in_place(tn_plan *plan);
 tn_status tn_plan_fallback_segments(tn_plan *plan);
 tn_status tn_plan_reuse_buffers(tn_plan *plan);
-tn_status tn_plan_overlap_collectives(tn_plan *plan);
+tn_status tn_plan_place_transfers(tn_plan *plan);
+tn_status tn_plan_overlap_streams(tn_plan *plan);
 tn_status tn_plan_arena_offsets(tn_plan *plan);
 tn_status tn_plan_host_offsets(tn_plan *plan);
+tn_status tn_plan_offload_offsets(tn_plan *plan);
 
 /* ---- buffers.c: helpers of the phases ---- */
 
@@ -127,6 +136,8 @@ tn_status tn_plan_host_offsets(tn_plan *plan);
 int32_t tn_plan_root(const tn_plan *plan, int32_t buffer, int64_t *offset);
 /* The location of a value on the device, after the last phase. */
 tn_location tn_plan_location(const tn_plan *plan, tn_val value);
+/* The predicted time of a run, with the waits of compute for other streams; after the last phase. */
+double tn_plan_predict_s(const tn_plan *plan);
 /* The location of a value for a step on the fallback. */
 tn_location tn_plan_host_location(const tn_plan *plan, tn_val value);
 /* The bytes of a value in its layout. */

@@ -1,5 +1,6 @@
 /* core/compile/memory/reuse_buffers.c: live intervals of buffers (liveness), and results that reuse the
  * buffer of an operand whose live interval ends. */
+#include "core/compile/kernels/transfer_kernel.h"
 #include "core/compile/memory/memory_plan.h"
 
 static int32_t value_root(const tn_plan *plan, tn_val value, int64_t *offset) {
@@ -23,6 +24,19 @@ static void extend_to_transfers(tn_plan *plan, const tn_plan_segment *cut) {
     extend_value_to(plan, plan->out.v[cut->first_out + i].value, cut->first);
   for (int32_t i = 0; i < cut->n_in; i++)
     extend_value_to(plan, plan->in.v[cut->first_in + i].value, cut->first + cut->n - 1);
+}
+
+/* A step before that time does not overwrite the value, which would have to wait for the copy. */
+static void note_copies(tn_plan *plan) {
+  for (int32_t s = 0, n = (int32_t)plan->order.n; plan->ends != NULL && s < n; s++) {
+    const tn_group *g = tn_plan_group_at(plan, s);
+    int64_t offset;
+    if (tn_kernel_transfer(g->kernel) != TN_TRANSFER_OFFLOAD) continue;
+    tn_buffer *b = &plan->buffers.v[value_root(plan, g->in[0], &offset)];
+    int32_t end = s + 1;
+    while (end < n && plan->order.v[end] != plan->ends[plan->order.v[s]]) end++;
+    if (end > b->copied) b->copied = end;
+  }
 }
 
 static void find_live_intervals(tn_plan *plan) {
@@ -61,7 +75,8 @@ static void try_inplace_pair(tn_plan *plan, int32_t step, const tn_group *g, int
   int32_t from = value_root(plan, g->in[operand], &offset), to = plan->buffer_of.v[g->out[result]];
   if (from < 0) return;
   tn_buffer *old = &plan->buffers.v[from], *new = &plan->buffers.v[to];
-  if (old->fixed || old->last != step || old->bytes != new->bytes || old->bytes == 0) return;
+  if (old->fixed || old->last != step || old->copied > step || old->bytes != new->bytes || old->bytes == 0)
+    return;
   if (new->fixed || new->parent >= 0 || new->pack) return;
   if (is_buffer_reused(plan, g, from) || !all_operands_allow_reuse(plan, g, from, result)) return;
   new->parent = from;
@@ -71,6 +86,7 @@ static void try_inplace_pair(tn_plan *plan, int32_t step, const tn_group *g, int
 
 tn_status tn_plan_reuse_buffers(tn_plan *plan) {
   find_live_intervals(plan);
+  note_copies(plan);
   for (size_t s = 0; s < plan->order.n; s++) {
     const tn_group *g = &plan->cover->groups.v[plan->order.v[s]];
     for (int32_t i = 0; i < g->choice.n_inplace && g->fallback == NULL; i++)

@@ -2,10 +2,10 @@
  *
  * List scheduling. Among the ready groups, one that frees at least as much memory as it takes goes first,
  * since it can only lower the live bytes, and of several the one that frees most; otherwise the order of the
- * graph decides. Collectives begin as soon as they are ready. A group that is all that a collective still
- * waits for, such as the cast of a bucket of gradients, comes next. The readers of their results run when no
- * other group is ready; those of a reduce_scatter already when it is predicted to have ended, since what they
- * make is gathered by the next collective, which should overlap as well. */
+ * graph decides. Collectives and offloads begin as soon as they are ready. A group that is all that a
+ * collective still waits for, such as the cast of a bucket of gradients, comes next. The readers of their
+ * results run when no other group is ready; those of a reduce_scatter already when it is predicted to have
+ * ended, since what they make is gathered by the next collective, which should overlap as well. */
 #include "core/compile/memory/schedule_graph.h"
 
 /* ---- heaps of groups by key ---- */
@@ -140,6 +140,7 @@ static tn_status note_written(tn_schedule *s, int32_t root) {
 static void predict_times(tn_schedule *s, int32_t group) {
   const tn_group *g = &s->plan->cover->groups.v[group];
   bool collective = g->role == TN_STREAM_COMM;
+  if (g->role != TN_STREAM_COMPUTE && !collective) return; /* place_transfers predicts copies */
   double *stream = collective ? &s->comm_s : &s->compute_s;
   double awaited = collective ? s->compute_s : s->result_s[group];
   *stream = (*stream > awaited ? *stream : awaited) + g->choice.cost_s;
@@ -196,13 +197,17 @@ static int32_t pop_fallback_group(const tn_schedule *s) {
   return best;
 }
 
-/* A collective runs on its own stream: the earlier it starts, the more groups run concurrently. */
-static int32_t pop_collective_group(const tn_schedule *s) {
+/* It runs on its own stream: the earlier it starts, the more groups run concurrently. */
+static bool starts_early(const tn_group *g) {
+  return g->role == TN_STREAM_COMM || g->role == TN_STREAM_COPY_OUT;
+}
+
+static int32_t pop_concurrent_group(const tn_schedule *s) {
   const tn_group *groups = s->plan->cover->groups.v;
   int32_t best = -1;
-  for (int32_t i = 0; s->has_collectives && i < s->n_ready; i++) {
+  for (int32_t i = 0; s->has_concurrent && i < s->n_ready; i++) {
     int32_t group = s->ready[i];
-    if (s->done[group] || groups[group].role != TN_STREAM_COMM) continue;
+    if (s->done[group] || !starts_early(&groups[group])) continue;
     if (best < 0 || has_smaller_key(s, group, best)) best = group;
   }
   return best;
@@ -250,7 +255,7 @@ static int32_t pop_early_group(const tn_schedule *s) {
 }
 
 static int32_t next_scheduled_group(tn_schedule *s) {
-  int32_t group = pop_collective_group(s);
+  int32_t group = pop_concurrent_group(s);
   if (group < 0) group = pop_awaited_group(s);
   if (group < 0) group = pop_early_group(s);
   if (group < 0) group = pop_fallback_group(s);
@@ -270,6 +275,7 @@ static tn_status schedule_all(tn_schedule *s) {
   start_gains(s);
   for (int32_t i = 0; i < s->n; i++) {
     s->has_collectives |= s->plan->cover->groups.v[i].role == TN_STREAM_COMM;
+    s->has_concurrent |= starts_early(&s->plan->cover->groups.v[i]);
     if (s->hard_left[i] == 0) TN_TRY(add_to_group_heap(s, i));
   }
   for (int32_t i = 0; i < s->n; i++) {

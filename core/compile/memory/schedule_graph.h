@@ -23,6 +23,7 @@ typedef struct tn_schedule {
   tn_arena arena;
   int32_t n; /* groups */
   bool has_collectives;
+  bool has_concurrent;            /* collectives or offloads */
   TN_VEC(tn_group_edge) edges;    /* scratch of make_rows */
   tn_adjacency hard;              /* per group: the groups that must run after it */
   tn_adjacency soft;              /* per group: the groups that should run after it */

@@ -1,33 +1,43 @@
-/* core/compile/output/overlap.c: the predicted times of a program with collectives. */
+/* core/compile/output/overlap.c: the predicted times of a program with collectives and offloaded values. */
 #include "core/compile/output/overlap.h"
 
 #include "core/compile/kernels/collective_kernel.h"
 
 /* The streams so far. */
 typedef struct predict_clock {
-  double compute_s, comm_s;
+  double now_s[TN_STREAMS];
   tn_overlap sum;
 } predict_clock;
 
-/* The compute stream waits for a collective. */
-static void predict_await(predict_clock *c, tn_step_times *times, int32_t collective) {
-  double wait_s = collective < 0 ? 0 : times[collective].end_s - c->compute_s;
+/* A stream waits for a step on another one. */
+static void predict_await(predict_clock *c, tn_step_times *times, int32_t stream, int32_t role,
+                          int32_t awaited) {
+  double wait_s = awaited < 0 ? 0 : times[awaited].end_s - c->now_s[stream];
   if (!(wait_s > 0)) return;
-  c->compute_s += wait_s;
-  c->sum.exposed_s += wait_s;
-  times[collective].exposed_s += wait_s;
+  c->now_s[stream] += wait_s;
+  if (stream != TN_STREAM_COMPUTE) return;
+  *(role == TN_STREAM_COMM ? &c->sum.exposed_s : &c->sum.copy_exposed_s) += wait_s;
+  times[awaited].exposed_s += wait_s;
 }
 
-static void predict_collective(predict_clock *c, double cost_s, tn_step_times *t) {
-  t->ready_s = c->compute_s;
-  t->begin_s = c->compute_s > c->comm_s ? c->compute_s : c->comm_s;
-  t->end_s = c->comm_s = t->begin_s + cost_s;
-  c->sum.communication_s += cost_s;
+static void predict_await_all(predict_clock *c, tn_step_times *times, int32_t stream,
+                              const tn_awaits *awaits) {
+  for (int32_t role = TN_STREAM_COMPUTE + 1; role < TN_STREAMS; role++)
+    predict_await(c, times, stream, role, awaits->of[role]);
+}
+
+/* A step on another stream follows the compute steps before it. */
+static void predict_concurrent(predict_clock *c, int32_t role, double cost_s, tn_step_times *t) {
+  double ready_s = c->now_s[TN_STREAM_COMPUTE];
+  t->ready_s = ready_s;
+  t->begin_s = ready_s > c->now_s[role] ? ready_s : c->now_s[role];
+  t->end_s = c->now_s[role] = t->begin_s + cost_s;
+  *(role == TN_STREAM_COMM ? &c->sum.communication_s : &c->sum.copy_s) += cost_s;
 }
 
 static void predict_step(predict_clock *c, double cost_s, tn_step_times *t) {
-  t->ready_s = t->begin_s = c->compute_s;
-  t->end_s = c->compute_s += cost_s;
+  t->ready_s = t->begin_s = c->now_s[TN_STREAM_COMPUTE];
+  t->end_s = c->now_s[TN_STREAM_COMPUTE] += cost_s;
   c->sum.compute_s += cost_s;
 }
 
@@ -36,30 +46,30 @@ static void predict_segment(const tn_program *p, const tn_segment *segment, pred
   for (int32_t i = segment->first; i < segment->first + segment->n; i++) {
     const tn_step *step = &p->steps[i];
     double cost_s = step->group->choice.cost_s;
+    int32_t role = step->group->role;
     times[i] = (tn_step_times){0};
-    if (step->group->role == TN_STREAM_COMM) {
-      predict_collective(c, cost_s, &times[i]);
-      continue;
-    }
-    predict_await(c, times, step->awaits);
-    predict_step(c, cost_s, &times[i]);
+    predict_await_all(c, times, role, &step->awaits);
+    if (role == TN_STREAM_COMPUTE)
+      predict_step(c, cost_s, &times[i]);
+    else
+      predict_concurrent(c, role, cost_s, &times[i]);
   }
-  predict_await(c, times, segment->awaits);
+  predict_await_all(c, times, TN_STREAM_COMPUTE, &segment->awaits);
 }
 
 static tn_overlap predict_follow(const tn_program *p, tn_step_times *times) {
   predict_clock c = {0};
   for (int32_t i = 0; i < p->n_segments; i++) predict_segment(p, &p->segments[i], &c, times);
-  c.sum.step_s = c.compute_s;
+  c.sum.step_s = c.now_s[TN_STREAM_COMPUTE];
   return c.sum;
 }
 
-/* Without collectives, and without memory for the times of all steps, one is enough. */
+/* Without other streams, and without memory for the times of all steps, one is enough. */
 static tn_overlap predict_sum(const tn_program *p) {
   predict_clock c = {0};
   tn_step_times one;
   for (int32_t i = 0; i < p->n_steps; i++) predict_step(&c, p->steps[i].group->choice.cost_s, &one);
-  c.sum.step_s = c.compute_s;
+  c.sum.step_s = c.now_s[TN_STREAM_COMPUTE];
   return c.sum;
 }
 

@@ -103,7 +103,8 @@ tn_status tn_assignment_print(const tn_assignment *a, tn_text *text) {
 /* ---- programs ---- */
 
 const char *tn_base_name(int32_t base) {
-  static const char *const names[] = {"none", "arena", "region", "slot", "output", "host", "constants"};
+  static const char *const names[] = {"none",   "arena", "region",    "slot",
+                                      "output", "host",  "constants", "offload"};
   return names[base];
 }
 
@@ -125,6 +126,17 @@ static void add_operand_text(const tn_program *p, tn_val v, const tn_operand *o,
                              tn_text *text) {
   add_value_name(p, v, text);
   if (v != 0 && locations) add_location(p, &o->location, text);
+}
+
+/* Returns whether there are any. */
+static bool add_awaits(const char *word, const tn_awaits *awaits, tn_text *text) {
+  bool any = false;
+  for (int32_t role = TN_STREAMS - 1; role > TN_STREAM_COMPUTE; role--) {
+    if (awaits->of[role] < 0) continue;
+    tn_text_addf(text, "%s %" PRId32, any ? "," : word, awaits->of[role]);
+    any = true;
+  }
+  return any;
 }
 
 static void add_step_line(const tn_program *p, int32_t index, bool locations, tn_text *text) {
@@ -149,7 +161,7 @@ static void add_step_line(const tn_program *p, int32_t index, bool locations, tn
   if (locations && g->choice.workspace_bytes > 0)
     tn_text_addf(text, " workspace %" PRId64 " @ %s+%" PRId64, g->choice.workspace_bytes,
                  g->fallback != NULL ? "host" : "arena", step->workspace_offset);
-  if (locations && step->awaits >= 0) tn_text_addf(text, " after %" PRId32, step->awaits);
+  if (locations) add_awaits(" after", &step->awaits, text);
   tn_text_add(text, "\n");
 }
 
@@ -172,7 +184,7 @@ static void add_segment_lines(const tn_program *p, const tn_segment *s, bool loc
   add_transfer_lines(p, false, s->out, s->n_out, locations, text);
   if (s->fallback) tn_text_add(text, "wait\n");
   for (int32_t i = s->first; i < s->first + s->n; i++) add_step_line(p, i, locations, text);
-  if (locations && s->awaits >= 0) tn_text_addf(text, "await %" PRId32 "\n", s->awaits);
+  if (locations && add_awaits("await", &s->awaits, text)) tn_text_add(text, "\n");
   add_transfer_lines(p, true, s->in, s->n_in, locations, text);
 }
 

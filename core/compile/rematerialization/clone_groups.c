@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "core/compile/rematerialization/transfer_groups.h"
 #include "core/graph/uses.h"
 
 /* An operand this many times smaller than the result of its reader is kept and not rematerialized. */
@@ -18,6 +19,10 @@ tn_status tn_rematerialization_create(const tn_forward_backward *fb, tn_arena *a
   size_t values = fb->n_values, groups = (size_t)fb->n_groups;
   *r = (tn_rematerialization){.fb = fb};
   r->discarded = tn_arena_alloc(arena, values * sizeof *r->discarded);
+  r->offloaded = tn_arena_alloc(arena, values * sizeof *r->offloaded);
+  r->late = tn_arena_alloc(arena, values * sizeof *r->late);
+  r->fetched = tn_arena_alloc(arena, values * sizeof *r->fetched);
+  r->kept = tn_arena_alloc(arena, values * sizeof *r->kept);
   r->remade = tn_arena_alloc(arena, values * sizeof *r->remade);
   r->extended = tn_arena_alloc(arena, values * sizeof *r->extended);
   r->stack = tn_arena_alloc(arena, values * sizeof *r->stack);
@@ -27,7 +32,8 @@ tn_status tn_rematerialization_create(const tn_forward_backward *fb, tn_arena *a
   r->before = tn_arena_alloc(arena, groups * sizeof *r->before);
   r->moved = tn_arena_alloc(arena, groups * sizeof *r->moved);
   if (r->discarded == NULL || r->remade == NULL || r->extended == NULL || r->stack == NULL ||
-      r->copy == NULL || r->inner == NULL || r->cloned == NULL || r->before == NULL || r->moved == NULL)
+      r->copy == NULL || r->inner == NULL || r->cloned == NULL || r->before == NULL || r->moved == NULL ||
+      r->offloaded == NULL || r->late == NULL || r->fetched == NULL || r->kept == NULL)
     return TN_ENOMEM;
   return TN_OK;
 }
@@ -60,37 +66,50 @@ static double estimate_group_s(const tn_group *g) { return g->cost.flops / 2e10 
 static void find_clones(tn_rematerialization *r) {
   const tn_forward_backward *fb = r->fb;
   int32_t depth = 0;
-  for (tn_val v = 1; v < fb->n_values; v++)
-    if (r->discarded[v]) {
-      r->remade[v] = true;
-      r->stack[depth++] = v;
-    }
+  for (tn_val v = 1; v < fb->n_values; v++) {
+    r->remade[v] = r->discarded[v] || r->offloaded[v];
+    if (r->discarded[v]) r->stack[depth++] = v;
+  }
   while (depth > 0) {
     int32_t group = fb->maker[r->stack[--depth]];
     const tn_group *g = &fb->groups[group];
     if (r->cloned[group]) continue;
     r->cloned[group] = true;
-    r->cost_s += estimate_group_s(g);
+    r->cost_s += r->measured ? g->choice.cost_s : estimate_group_s(g);
     r->flops += g->cost.flops;
     for (int32_t k = 0; k < g->n_in; k++) provide_operand(r, group, fb->base[g->in[k]], &depth);
   }
 }
 
-/* The first group of backward that reads a rematerialized result, directly or as the position of a clone. */
-static int32_t first_backward_reader(const tn_rematerialization *r, int32_t group) {
+/* The first group of backward that reads a value, directly or as the position of a clone. */
+static int32_t first_value_reader(const tn_rematerialization *r, tn_val v) {
   const tn_forward_backward *fb = r->fb;
-  const tn_group *g = &fb->groups[group];
   int32_t first = INT32_MAX;
-  for (int32_t k = 0; k < g->n_out; k++) {
-    tn_val v = g->out[k];
-    if (!r->remade[v]) continue;
-    for (int32_t i = fb->start[v]; i < fb->start[v + 1]; i++) {
-      int32_t reader = fb->readers[i], at = reader;
-      if (reader <= fb->midpoint) at = r->cloned[reader] ? r->before[reader] : INT32_MAX;
-      if (at < first) first = at;
-    }
+  for (int32_t i = fb->start[v]; i < fb->start[v + 1]; i++) {
+    int32_t reader = fb->readers[i], at = reader;
+    if (reader <= fb->midpoint) at = r->cloned[reader] ? r->before[reader] : INT32_MAX;
+    if (at < first) first = at;
   }
   return first;
+}
+
+/* Of its rematerialized results. */
+static int32_t first_backward_reader(const tn_rematerialization *r, int32_t group) {
+  const tn_group *g = &r->fb->groups[group];
+  int32_t first = INT32_MAX;
+  for (int32_t k = 0; k < g->n_out; k++) {
+    int32_t at = r->remade[g->out[k]] ? first_value_reader(r, g->out[k]) : INT32_MAX;
+    if (at < first) first = at;
+  }
+  return first;
+}
+
+/* A value of a cloned group need not be fetched. */
+static void find_fetches(tn_rematerialization *r, int32_t group) {
+  const tn_group *g = &r->fb->groups[group];
+  for (int32_t k = 0; k < g->n_out; k++)
+    if (r->offloaded[g->out[k]])
+      r->fetched[g->out[k]] = r->cloned[group] ? -1 : first_value_reader(r, g->out[k]);
 }
 
 /* A clone must read the old values of states, so it has to run before commits overwrite them. */
@@ -116,6 +135,7 @@ void tn_rematerialization_update(tn_rematerialization *r) {
   r->possible = true;
   find_clones(r);
   for (int32_t g = fb->midpoint; g >= 0; g--) {
+    find_fetches(r, g);
     if (!r->cloned[g]) continue;
     r->before[g] = first_backward_reader(r, g);
     r->possible = r->possible && r->before[g] != INT32_MAX && reads_old_states(r, g);
@@ -231,10 +251,51 @@ static tn_status insert_clones(tn_rematerialization *r, int32_t before) {
   return TN_OK;
 }
 
+/* ---- copies of offloaded values ---- */
+
+static tn_status add_transfer(tn_rematerialization *r, int32_t transfer, tn_val v, int32_t after,
+                              tn_val *copy) {
+  const tn_forward_backward *fb = r->fb;
+  tn_group group;
+  const char *layer = tn_graph_maker(fb->cover->graph, v)->layer;
+  tn_val from = transfer == TN_TRANSFER_OFFLOAD ? v : r->kept[v];
+  TN_TRY(tn_make_transfer_group(fb->cover, transfer, from, layer, &group, copy));
+  group.after = after;
+  group.choice.id = transfer == TN_TRANSFER_FETCH && r->late[v] ? TN_FETCH_LATE : TN_FETCH_EARLY;
+  return tn_vec_push(fb->env, &fb->cover->groups, group);
+}
+
+/* Behind all groups of forward, whose indices stay as they are. The schedule launches each as soon as its
+ * value is made. */
+static tn_status insert_offloads(tn_rematerialization *r) {
+  const tn_forward_backward *fb = r->fb;
+  fb->cover->offload_midpoint = 0;
+  for (size_t i = 0; i < fb->idle.n; i++) {
+    tn_val v = fb->idle.v[i].value;
+    if (!r->offloaded[v] || r->fetched[v] < 0) continue;
+    fb->cover->offload_midpoint = 1 + r->moved[fb->midpoint];
+    TN_TRY(add_transfer(r, TN_TRANSFER_OFFLOAD, v, 0, &r->kept[v]));
+  }
+  return TN_OK;
+}
+
+static tn_status insert_fetches(tn_rematerialization *r, int32_t before) {
+  const tn_forward_backward *fb = r->fb;
+  for (size_t i = 0; i < fb->idle.n; i++) {
+    tn_val v = fb->idle.v[i].value;
+    if (r->offloaded[v] && r->fetched[v] == before)
+      TN_TRY(
+          add_transfer(r, TN_TRANSFER_FETCH, v, r->moved[last_operand_maker(fb, before)] + 1, &r->copy[v]));
+  }
+  return TN_OK;
+}
+
 static tn_status add_with_clones(tn_rematerialization *r, int32_t index) {
   const tn_forward_backward *fb = r->fb;
   tn_group group = fb->groups[index];
+  if (index == fb->midpoint + 1) TN_TRY(insert_offloads(r));
   if (index > fb->midpoint) {
+    TN_TRY(insert_fetches(r, index));
     TN_TRY(insert_clones(r, index));
     TN_TRY(rematerialized_operands(r, &fb->groups[index], &group.in));
   }
@@ -246,6 +307,7 @@ tn_status tn_rematerialization_apply(tn_rematerialization *r) {
   const tn_forward_backward *fb = r->fb;
   memset(r->copy, 0, fb->n_values * sizeof *r->copy);
   fb->cover->groups.n = 0;
+  fb->cover->offload_midpoint = 0;
   for (int32_t i = 0; i < fb->n_groups; i++) TN_TRY(add_with_clones(r, i));
   tn_cover_number_groups(fb->cover);
   return TN_OK;

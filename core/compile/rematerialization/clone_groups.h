@@ -1,5 +1,5 @@
 /* core/compile/rematerialization/clone_groups.h: rematerializes values: clones the groups of forward that
- * make them into backward. */
+ * make them into backward; and offloads values: copies them to the host in forward, and back in backward. */
 #pragma once
 
 #include "core/compile/rematerialization/forward_backward.h"
@@ -7,19 +7,25 @@
 typedef struct tn_rematerialization {
   const tn_forward_backward *fb;
   bool *discarded; /* per value: forward does not keep it for backward. The caller's choice */
+  bool *offloaded; /* per value: it is kept on the host. The caller's choice */
+  bool *late;      /* per offloaded value: its copy comes back when it is read, and not before. As well */
+  bool measured;   /* cost_s is the time of the chosen kernels, and not a rough one. The caller's choice */
 
   /* set by tn_rematerialization_update */
   bool possible;
-  bool *remade;           /* per value: rematerialized, because it is discarded or a clone reads it */
+  bool *remade;           /* per value: backward reads a clone's result or a fetched copy: it is discarded or
+                             offloaded, or a clone reads it */
   bool *cloned;           /* per group */
   int32_t *before;        /* per cloned group: the group of backward before which the clone runs */
+  int32_t *fetched;       /* per offloaded value: the group of backward before which its copy comes back */
   bool *extended;         /* per value: kept until backward for clones alone */
   int64_t extended_bytes; /* of these values */
   double cost_s, flops;   /* of the clones */
 
   /* scratch */
   tn_val *stack;
-  tn_val *copy;   /* per value: the rematerialized one */
+  tn_val *copy;   /* per value: the rematerialized or fetched one */
+  tn_val *kept;   /* per offloaded value: the copy on the host */
   tn_val *inner;  /* per value of the group that is being cloned: the clone's */
   int32_t *moved; /* per group: its index in the new cover */
 } tn_rematerialization;

@@ -126,9 +126,14 @@ static void add_idle_gaps(const tn_forward_backward *fb, tn_val v, int64_t *chan
   }
 }
 
+static bool can_offload(const tn_forward_backward *fb, const bool *outside, tn_val v) {
+  const tn_group *g = fb->maker[v] >= 0 ? &fb->groups[fb->maker[v]] : NULL;
+  return g != NULL && !outside[v] && g->role == TN_STREAM_COMPUTE && g->fallback == NULL &&
+         fb->bytes[v] > 0 && fb->bytes[v] < INT64_MAX;
+}
+
 static bool can_rematerialize(const tn_forward_backward *fb, const bool *outside, tn_val v) {
-  return fb->maker[v] >= 0 && !outside[v] && fb->repeatable[fb->maker[v]] && fb->bytes[v] > 0 &&
-         fb->bytes[v] < INT64_MAX;
+  return can_offload(fb, outside, v) && fb->repeatable[fb->maker[v]];
 }
 
 /* Returns the idle bytes at the midpoint. */
@@ -166,10 +171,10 @@ static tn_status find_idle_values(tn_forward_backward *fb) {
   int64_t least = find_midpoint(fb, outside, change) / NEGLIGIBLE_RATIO;
   for (tn_val v = 1; v < fb->n_values; v++) {
     fb->read_in_backward[v] = outside[v] || last_group_reader(fb, v) > fb->midpoint;
-    if (!can_rematerialize(fb, outside, v) || !fb->read_in_backward[v] || is_used_at_midpoint(fb, v) ||
+    if (!can_offload(fb, outside, v) || !fb->read_in_backward[v] || is_used_at_midpoint(fb, v) ||
         fb->bytes[v] <= least)
       continue;
-    tn_idle_value idle = {v, is_block_border(fb, v)};
+    tn_idle_value idle = {v, is_block_border(fb, v), can_rematerialize(fb, outside, v)};
     TN_TRY(tn_vec_push(fb->env, &fb->idle, idle));
   }
   return TN_OK;

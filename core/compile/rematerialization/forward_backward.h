@@ -9,10 +9,11 @@
 
 #include "core/compile/select/cover.h"
 
-/* A value that is idle at the midpoint and could be rematerialized. */
+/* A value that is idle at the midpoint. */
 typedef struct tn_idle_value {
   tn_val value;
-  bool border; /* another block of the model reads it in forward */
+  bool border;     /* another block of the model reads it in forward */
+  bool repeatable; /* it could be rematerialized; any could be offloaded */
 } tn_idle_value;
 
 /* Tables per value are for the value that owns the memory of a view (view_bases.h); tables per group are for
@@ -23,18 +24,18 @@ typedef struct tn_forward_backward {
   tn_arena arena;
   tn_group *groups; /* a copy of the cover's groups */
   int32_t n_groups;
-  int32_t midpoint;         /* the last group of forward */
-  size_t n_nodes, n_values; /* of the graph */
-  tn_val *base;             /* per value: as tn_find_view_bases */
-  int32_t *maker;           /* per value: the group that stores it, or -1 */
-  int64_t *bytes;           /* per value: in memory */
-  int32_t *start, *readers; /* the readers of value v, groups in order, are readers[start[v]] to
-                               readers[start[v + 1] - 1] */
-  bool *read_in_backward;   /* per value: a group of backward reads it, or a pack, commit or output */
-  const char **block;       /* per group: the block of the model, "layer1.0" */
-  bool *single_layer;       /* per group: the block is a single layer */
-  bool *repeatable;         /* per group: running it a second time gives the same bits and has no effect */
-  TN_VEC(tn_idle_value) idle;
+  int32_t midpoint;           /* the last group of forward */
+  size_t n_nodes, n_values;   /* of the graph */
+  tn_val *base;               /* per value: as tn_find_view_bases */
+  int32_t *maker;             /* per value: the group that stores it, or -1 */
+  int64_t *bytes;             /* per value: in memory */
+  int32_t *start, *readers;   /* the readers of value v, groups in order, are readers[start[v]] to
+                                 readers[start[v + 1] - 1] */
+  bool *read_in_backward;     /* per value: a group of backward reads it, or a pack, commit or output */
+  const char **block;         /* per group: the block of the model, "layer1.0" */
+  bool *single_layer;         /* per group: the block is a single layer */
+  bool *repeatable;           /* per group: running it a second time gives the same bits and has no effect */
+  TN_VEC(tn_idle_value) idle; /* in the order of their makers */
 } tn_forward_backward;
 
 /* *fb must be freed also after a failure. */

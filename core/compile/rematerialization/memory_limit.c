@@ -1,23 +1,42 @@
-/* core/compile/rematerialization/memory_limit.c: chooses the values that are rematerialized, and their order.
+/* core/compile/rematerialization/memory_limit.c: chooses the values that are rematerialized or offloaded, and
+ * their order.
  *
  * Chen et al., "Training deep nets with sublinear memory cost" (2016), keep the borders of segments and
  * recompute everything inside; Korthikanti et al., "Reducing activation recomputation in large transformer
  * models" (2022), choose values that are large and cheap. This is a greedy search over single values: the
  * value that frees the most bytes at the peak per second of its clones is discarded next. Values inside of
- * blocks come before those on the borders of blocks, since the borders are where chains of clones end. After
+ * blocks come before those on the borders of blocks, since the borders are where chains of clones end. Where
+ * the device has memory of its own and the rate of its link is known, each value may also be offloaded: its
+ * seconds are those for which compute waits for its copies (offload_times.h), and those of clones are the
+ * times of their kernels. A copy that has come back before it is read can come later; its reader waits. After
  * each choice the memory is planned again, and the choice is undone if the peak rose. At the end the choices
  * that the limit does not need are undone. */
 #include "core/compile/rematerialization/memory_limit.h"
 
+#include <string.h>
+
+#include "core/compile/kernels/catalog.h"
+#include "core/compile/kernels/transfer_kernel.h"
 #include "core/compile/rematerialization/clone_groups.h"
+#include "core/compile/rematerialization/offload_times.h"
 
 /* The memory plan of a set of discarded values, as far as the search needs it. */
 typedef struct plan_summary {
   int64_t arena_bytes, bound_bytes;
   int32_t peak;  /* the step with the most live bytes */
+  double peak_s; /* when it begins, if nothing waits */
+  double step_s; /* of a run, with its waits for copies */
   int32_t *step; /* per group before rematerialization: its step */
   bool *idle;    /* per value: live at the peak, between its uses in forward and those in backward */
+  bool *back;    /* per offloaded value: its copy has come back at the peak, and nothing has read it */
 } plan_summary;
+
+/* The ways to free the memory of an idle value. */
+enum { MOVE_DISCARD = 0, MOVE_OFFLOAD = 1, MOVE_FETCH_LATE = 2, MOVES = 3 };
+typedef struct limit_move {
+  int32_t index; /* of the idle value; -1: none */
+  int32_t kind;
+} limit_move;
 
 typedef struct limit_search {
   tn_env *env;
@@ -25,10 +44,12 @@ typedef struct limit_search {
   const tn_slot_layout *slot;
   tn_forward_backward fb;
   tn_rematerialization rematerialization;
+  bool offload; /* values may be offloaded */
+  tn_offload_times times;
   tn_arena arena;
   plan_summary current, trial;
-  bool *rejected;  /* per idle value: discarding it raised the peak */
-  int32_t *chosen; /* idle values in the order of their choice */
+  bool *rejected[MOVES]; /* per idle value: the move raised the peak */
+  limit_move *chosen;    /* in the order of their choice */
   int32_t n_chosen;
 } limit_search;
 
@@ -37,6 +58,7 @@ typedef struct limit_search {
 /* Sums the buffers of the arena and the workspace at each step. */
 static tn_status find_plan_peak(const tn_plan *plan, plan_summary *summary) {
   int64_t *change = tn_alloc(plan->env, (plan->order.n + 1) * sizeof *change), live = 0, most = -1;
+  double now_s = 0;
   if (change == NULL) return TN_ENOMEM;
   for (size_t i = 0; i < plan->buffers.n; i++) {
     const tn_buffer *b = &plan->buffers.v[i];
@@ -45,11 +67,14 @@ static tn_status find_plan_peak(const tn_plan *plan, plan_summary *summary) {
     change[b->last + 1] -= b->bytes;
   }
   for (size_t s = 0; s < plan->order.n; s++) {
-    int64_t workspace = plan->cover->groups.v[plan->order.v[s]].choice.workspace_bytes;
+    const tn_group *g = tn_plan_group_at(plan, (int32_t)s);
+    double begin_s = now_s;
     live += change[s];
-    if (live + workspace <= most) continue;
-    most = live + workspace;
+    if (g->role == TN_STREAM_COMPUTE) now_s += g->choice.cost_s;
+    if (live + g->choice.workspace_bytes <= most) continue;
+    most = live + g->choice.workspace_bytes;
     summary->peak = (int32_t)s;
+    summary->peak_s = begin_s;
   }
   tn_release(plan->env, change);
   return TN_OK;
@@ -68,6 +93,46 @@ static void find_idle_at_peak(const limit_search *l, const tn_plan *plan, plan_s
     for (int32_t k = 0; k < g->n_out; k++)
       if (g->out[k] < fb->n_values) summary->idle[g->out[k]] = false;
   }
+}
+
+/* The value whose copy a group fetches; 0: it fetches none. */
+static tn_val fetched_value(const limit_search *l, const tn_group *g) {
+  const tn_rematerialization *r = &l->rematerialization;
+  if (tn_kernel_transfer(g->kernel) != TN_TRANSFER_FETCH) return 0;
+  for (size_t i = 0; i < l->fb.idle.n; i++) {
+    tn_val v = l->fb.idle.v[i].value;
+    if (r->offloaded[v] && r->copy[v] == g->out[0]) return v;
+  }
+  return 0;
+}
+
+/* `owner`: per buffer, the value whose copy is in it and has not been read; 0: none. */
+static void follow_fetches(const limit_search *l, const tn_plan *plan, tn_val *owner, plan_summary *summary) {
+  int64_t offset;
+  for (int32_t s = 0; s <= summary->peak; s++) {
+    const tn_group *g = tn_plan_group_at(plan, s);
+    tn_val v = fetched_value(l, g);
+    if (v != 0) {
+      owner[tn_plan_root(plan, plan->buffer_of.v[g->out[0]], &offset)] = v;
+      summary->back[v] = true;
+    }
+    for (int32_t k = 0; k < g->n_in; k++) {
+      if (g->in[k] == 0) continue;
+      tn_val *held = &owner[tn_plan_root(plan, plan->buffer_of.v[g->in[k]], &offset)];
+      summary->back[*held] = false;
+      *held = 0;
+    }
+  }
+}
+
+static tn_status find_fetched_at_peak(const limit_search *l, const tn_plan *plan, plan_summary *summary) {
+  memset(summary->back, 0, l->fb.n_values * sizeof *summary->back);
+  if (plan->cover->offload_midpoint == 0) return TN_OK;
+  tn_val *owner = tn_alloc(plan->env, plan->buffers.n * sizeof *owner);
+  if (owner == NULL) return TN_ENOMEM;
+  follow_fetches(l, plan, owner, summary);
+  tn_release(plan->env, owner);
+  return TN_OK;
 }
 
 static tn_status find_group_steps(const limit_search *l, const tn_plan *plan, plan_summary *summary) {
@@ -91,8 +156,10 @@ static tn_status plan_discarded(limit_search *l, plan_summary *summary) {
   if (status == TN_OK) status = tn_plan_make(&plan);
   if (status == TN_OK) status = find_plan_peak(&plan, summary);
   if (status == TN_OK) status = find_group_steps(l, &plan, summary);
+  if (status == TN_OK) status = find_fetched_at_peak(l, &plan, summary);
   if (status == TN_OK) {
     find_idle_at_peak(l, &plan, summary);
+    summary->step_s = tn_plan_predict_s(&plan);
     summary->arena_bytes = plan.arena_bytes;
     summary->bound_bytes = plan.bound_bytes;
   }
@@ -102,36 +169,77 @@ static tn_status plan_discarded(limit_search *l, plan_summary *summary) {
 
 /* ---- the search ---- */
 
-/* The bytes that discarding one more value would free at the peak. */
-static double freed_bytes_at_peak(limit_search *l, const tn_idle_value *idle, int64_t extended_bytes) {
-  const tn_forward_backward *fb = &l->fb;
+static bool *move_flag(const limit_search *l, limit_move m) {
   const tn_rematerialization *r = &l->rematerialization;
-  if (!r->possible || l->current.step[r->before[fb->maker[idle->value]]] <= l->current.peak) return 0;
-  return (double)(fb->bytes[idle->value] - (r->extended_bytes - extended_bytes));
+  bool *const flags[MOVES] = {r->discarded, r->offloaded, r->late};
+  return &flags[m.kind][l->fb.idle.v[m.index].value];
 }
 
-/* The value with the most freed bytes per second, inside of blocks or on their borders; -1: no value frees
- * any. */
-static int32_t find_best_idle_value(limit_search *l, bool border) {
-  const tn_forward_backward *fb = &l->fb;
+/* Seconds and extended bytes of a set of choices. */
+typedef struct limit_cost {
+  double cost_s;
+  int64_t extended_bytes;
+} limit_cost;
+
+static limit_cost find_cost(limit_search *l) {
   tn_rematerialization *r = &l->rematerialization;
-  int32_t best = -1;
-  double best_rate = 0;
   tn_rematerialization_update(r);
-  double cost_s = r->cost_s;
-  int64_t extended_bytes = r->extended_bytes;
-  for (size_t i = 0; i < fb->idle.n; i++) {
-    const tn_idle_value *idle = &fb->idle.v[i];
-    if (l->rejected[i] || r->discarded[idle->value] || idle->border != border ||
-        !l->current.idle[idle->value])
-      continue;
-    r->discarded[idle->value] = true;
-    tn_rematerialization_update(r);
-    r->discarded[idle->value] = false;
-    double rate = freed_bytes_at_peak(l, idle, extended_bytes) / (r->cost_s - cost_s + 1e-9);
+  if (l->offload) tn_offload_times_update(&l->times);
+  return (limit_cost){l->offload ? l->times.cost_s : r->cost_s, r->extended_bytes};
+}
+
+/* Whether the value is no longer live at the peak. */
+static bool leaves_peak(const limit_search *l, limit_move m) {
+  const tn_forward_backward *fb = &l->fb;
+  const tn_rematerialization *r = &l->rematerialization;
+  tn_val v = fb->idle.v[m.index].value;
+  if (m.kind == MOVE_FETCH_LATE) return true;
+  if (m.kind == MOVE_OFFLOAD) return tn_offload_times_away(&l->times, v, l->current.peak_s);
+  return l->current.step[r->before[fb->maker[v]]] > l->current.peak;
+}
+
+/* Copies for which compute mostly waits come after values inside of blocks. */
+static bool mostly_waits(const limit_search *l, limit_move m, double added_s) {
+  const tn_device_properties *device = &l->fb.cover->catalog->target.properties;
+  if (m.kind == MOVE_DISCARD) return false;
+  return added_s > 0.5 * tn_transfer_s(device, l->fb.bytes[l->fb.idle.v[m.index].value]);
+}
+
+/* The bytes that one more move frees at the peak for each second that it adds. */
+static double find_rate(limit_search *l, limit_move m, limit_cost before, bool border) {
+  *move_flag(l, m) = true;
+  limit_cost after = find_cost(l);
+  bool frees = l->rematerialization.possible && leaves_peak(l, m);
+  *move_flag(l, m) = false;
+  if (!frees || (!border && mostly_waits(l, m, after.cost_s - before.cost_s))) return 0;
+  int64_t extended = after.extended_bytes - before.extended_bytes;
+  return (double)(l->fb.bytes[l->fb.idle.v[m.index].value] - extended) /
+         (after.cost_s - before.cost_s + 1e-9);
+}
+
+static bool is_move_open(const limit_search *l, limit_move m, bool border) {
+  const tn_rematerialization *r = &l->rematerialization;
+  const tn_idle_value *idle = &l->fb.idle.v[m.index];
+  if (l->rejected[m.kind][m.index] || *move_flag(l, m)) return false;
+  if (m.kind == MOVE_FETCH_LATE) return r->offloaded[idle->value] && l->current.back[idle->value];
+  if (r->discarded[idle->value] || r->offloaded[idle->value]) return false;
+  if (!l->current.idle[idle->value]) return false;
+  return m.kind == MOVE_OFFLOAD ? l->offload : idle->repeatable && idle->border == border;
+}
+
+/* The move with the most freed bytes per second; clones of values inside of blocks or on their borders. Index
+ * -1: no move frees any. */
+static limit_move find_best_move(limit_search *l, bool border) {
+  limit_move best = {-1, 0};
+  double best_rate = 0;
+  limit_cost before = find_cost(l);
+  for (int32_t i = 0; i < MOVES * (int32_t)l->fb.idle.n; i++) {
+    limit_move m = {i / MOVES, i % MOVES};
+    if (!is_move_open(l, m, border)) continue;
+    double rate = find_rate(l, m, before, border);
     if (rate <= best_rate) continue;
     best_rate = rate;
-    best = (int32_t)i;
+    best = m;
   }
   return best;
 }
@@ -142,28 +250,27 @@ static void swap_summaries(limit_search *l) {
   l->trial = old;
 }
 
-/* Discards an idle value, unless that raises the peak. */
-static tn_status try_to_discard(limit_search *l, int32_t index) {
-  tn_val value = l->fb.idle.v[index].value;
-  l->rematerialization.discarded[value] = true;
+/* Makes a move, unless that raises the peak. */
+static tn_status try_move(limit_search *l, limit_move m) {
+  *move_flag(l, m) = true;
   TN_TRY(plan_discarded(l, &l->trial));
   if (l->trial.bound_bytes > l->current.bound_bytes) {
-    l->rematerialization.discarded[value] = false;
-    l->rejected[index] = true;
+    *move_flag(l, m) = false;
+    l->rejected[m.kind][m.index] = true;
     return TN_OK;
   }
-  l->chosen[l->n_chosen++] = index;
+  l->chosen[l->n_chosen++] = m;
   swap_summaries(l);
   return TN_OK;
 }
 
-static tn_status discard_until_it_fits(limit_search *l, int64_t limit) {
+static tn_status move_until_it_fits(limit_search *l, int64_t limit) {
   TN_TRY(plan_discarded(l, &l->current));
   while (l->current.arena_bytes > limit) {
-    int32_t best = find_best_idle_value(l, false);
-    if (best < 0) best = find_best_idle_value(l, true);
-    if (best < 0) break;
-    TN_TRY(try_to_discard(l, best));
+    limit_move best = find_best_move(l, false);
+    if (best.index < 0) best = find_best_move(l, true);
+    if (best.index < 0) break;
+    TN_TRY(try_move(l, best));
   }
   return TN_OK;
 }
@@ -171,11 +278,10 @@ static tn_status discard_until_it_fits(limit_search *l, int64_t limit) {
 /* Undoes choices that the limit does not need, the last ones first, since they have the smallest rates. */
 static tn_status undo_unneeded(limit_search *l, int64_t limit) {
   for (int32_t i = l->n_chosen; i-- > 0;) {
-    tn_val value = l->fb.idle.v[l->chosen[i]].value;
-    l->rematerialization.discarded[value] = false;
+    bool *flag = move_flag(l, l->chosen[i]);
+    *flag = false;
     TN_TRY(plan_discarded(l, &l->trial));
-    if (l->trial.arena_bytes > (limit > l->current.arena_bytes ? limit : l->current.arena_bytes))
-      l->rematerialization.discarded[value] = true;
+    *flag = l->trial.arena_bytes > (limit > l->current.arena_bytes ? limit : l->current.arena_bytes);
   }
   return TN_OK;
 }
@@ -197,8 +303,12 @@ static tn_status report_blocks(limit_search *l) {
   int32_t n = 0;
   tn_rematerialized_block *list = tn_arena_alloc(&cover->arena, (size_t)fb->n_groups * sizeof *list);
   if (list == NULL) return TN_ENOMEM;
-  for (int32_t g = 0; g < fb->n_groups; g++)
-    if (r->cloned[g]) find_reported_block(list, &n, fb->block[g])->flops += fb->groups[g].cost.flops;
+  cover->rematerialized_s = 0;
+  for (int32_t g = 0; g < fb->n_groups; g++) {
+    if (!r->cloned[g]) continue;
+    find_reported_block(list, &n, fb->block[g])->flops += fb->groups[g].cost.flops;
+    cover->rematerialized_s += fb->groups[g].choice.cost_s;
+  }
   for (size_t i = 0; i < fb->idle.n; i++) {
     tn_val v = fb->idle.v[i].value;
     if (r->discarded[v]) find_reported_block(list, &n, fb->block[fb->maker[v]])->bytes += fb->bytes[v];
@@ -217,19 +327,70 @@ static tn_status report_blocks(limit_search *l) {
 static tn_status create_summary(limit_search *l, plan_summary *summary) {
   summary->step = tn_arena_alloc(&l->arena, (size_t)l->fb.n_groups * sizeof *summary->step);
   summary->idle = tn_arena_alloc(&l->arena, l->fb.n_values * sizeof *summary->idle);
-  return summary->step != NULL && summary->idle != NULL ? TN_OK : TN_ENOMEM;
+  summary->back = tn_arena_alloc(&l->arena, l->fb.n_values * sizeof *summary->back);
+  return summary->step != NULL && summary->idle != NULL && summary->back != NULL ? TN_OK : TN_ENOMEM;
+}
+
+/* The choices of a search, and where they lead. */
+typedef struct limit_result {
+  bool *flags[MOVES];
+  int64_t arena_bytes;
+  double step_s;
+} limit_result;
+
+static tn_status run_search(limit_search *l, int64_t limit, limit_result *result) {
+  const size_t bytes = l->fb.n_values * sizeof(bool);
+  l->n_chosen = 0;
+  for (int32_t kind = 0; kind < MOVES; kind++) memset(l->rejected[kind], 0, l->fb.idle.n * sizeof(bool));
+  TN_TRY(move_until_it_fits(l, limit));
+  TN_TRY(undo_unneeded(l, limit));
+  TN_TRY(plan_discarded(l, &l->current));
+  bool *const flags[MOVES] = {l->rematerialization.discarded, l->rematerialization.offloaded,
+                              l->rematerialization.late};
+  *result = (limit_result){.arena_bytes = l->current.arena_bytes, .step_s = l->current.step_s};
+  for (int32_t kind = 0; kind < MOVES; kind++) {
+    result->flags[kind] = tn_arena_copy(&l->arena, flags[kind], bytes);
+    if (result->flags[kind] == NULL) return TN_ENOMEM;
+    memset(flags[kind], 0, bytes);
+  }
+  return TN_OK;
+}
+
+static bool is_better(const limit_result *a, const limit_result *b, int64_t limit) {
+  bool fits = a->arena_bytes <= limit, other = b->arena_bytes <= limit;
+  if (!fits || !other) return fits || (!other && a->arena_bytes < b->arena_bytes);
+  return a->step_s < b->step_s;
+}
+
+/* With offloads, and without. One move at a time, a search with more moves may end at a slower step. */
+static tn_status search_ways(limit_search *l, int64_t limit) {
+  limit_result best, other;
+  TN_TRY(run_search(l, limit, &best));
+  if (l->offload) {
+    l->offload = false;
+    TN_TRY(run_search(l, limit, &other));
+    if (is_better(&other, &best, limit)) best = other;
+  }
+  memcpy(l->rematerialization.discarded, best.flags[MOVE_DISCARD], l->fb.n_values * sizeof(bool));
+  memcpy(l->rematerialization.offloaded, best.flags[MOVE_OFFLOAD], l->fb.n_values * sizeof(bool));
+  memcpy(l->rematerialization.late, best.flags[MOVE_FETCH_LATE], l->fb.n_values * sizeof(bool));
+  return TN_OK;
 }
 
 static tn_status search_discarded(limit_search *l, int64_t limit) {
   size_t idle = l->fb.idle.n;
-  l->rejected = tn_arena_alloc(&l->arena, idle * sizeof *l->rejected);
-  l->chosen = tn_arena_alloc(&l->arena, idle * sizeof *l->chosen);
-  if (l->rejected == NULL || l->chosen == NULL) return TN_ENOMEM;
+  for (int32_t kind = 0; kind < MOVES; kind++) {
+    l->rejected[kind] = tn_arena_alloc(&l->arena, idle * sizeof *l->rejected[kind]);
+    if (l->rejected[kind] == NULL) return TN_ENOMEM;
+  }
+  l->chosen = tn_arena_alloc(&l->arena, MOVES * idle * sizeof *l->chosen);
+  if (l->chosen == NULL) return TN_ENOMEM;
   TN_TRY(tn_rematerialization_create(&l->fb, &l->arena, &l->rematerialization));
+  l->rematerialization.measured = l->offload;
+  TN_TRY(tn_offload_times_create(&l->rematerialization, &l->arena, &l->times));
   TN_TRY(create_summary(l, &l->current));
   TN_TRY(create_summary(l, &l->trial));
-  TN_TRY(discard_until_it_fits(l, limit));
-  TN_TRY(undo_unneeded(l, limit));
+  TN_TRY(search_ways(l, limit));
   tn_forward_backward_restore(&l->fb);
   tn_rematerialization_update(&l->rematerialization);
   TN_TRY(tn_rematerialization_apply(&l->rematerialization));
@@ -237,8 +398,10 @@ static tn_status search_discarded(limit_search *l, int64_t limit) {
 }
 
 tn_status tn_pass_memory_limit(tn_cover *cover, const tn_state_map *map, const tn_slot_layout *slot,
-                               int64_t limit) {
+                               int64_t limit, bool offload) {
+  const tn_device_properties *device = &cover->catalog->target.properties;
   limit_search l = {.env = cover->env, .map = map, .slot = slot, .arena = tn_arena_new(cover->env)};
+  l.offload = offload && !device->host_addressable && device->link_bytes_per_s > 0;
   tn_status status = tn_forward_backward_create(cover, &l.fb);
   if (status == TN_OK) status = search_discarded(&l, limit);
   tn_forward_backward_free(&l.fb);

@@ -28,6 +28,10 @@ typedef struct tn_cover {
   struct tn_loop_bodies *loops; /* owned: compiled bodies of its loops (loop_kernel.h); NULL: none */
   const tn_rematerialized_block *rematerialized;
   int32_t n_rematerialized;
+  double rematerialized_s; /* of the groups that run a second time */
+  /* 1 + the last group of forward, where values are offloaded: their copies to the host end before it, those
+   * back begin after it. 0: no value is */
+  int32_t offload_midpoint;
 } tn_cover;
 
 /* Accepts NULL. */

@@ -417,18 +417,37 @@ void tn_device_count_memory(tn_device *device, int32_t kind, int64_t bytes) {
   if (device->bytes > device->peak_bytes) device->peak_bytes = device->bytes;
 }
 
-tn_status tn_device_memory(tn_device *device, int32_t kind, int64_t bytes, void **address) {
+static tn_status device_new_memory(tn_device *device, int32_t kind, int64_t bytes, void **address) {
   *address = NULL;
   if (bytes == 0) return TN_OK;
   TN_TRY(tn_device_check_process(device));
-  TN_TRY(device->backend->memory_new(&device->env, device->device, kind, (uint64_t)bytes, address));
+  return device->backend->memory_new(&device->env, device->device, kind, (uint64_t)bytes, address);
+}
+
+static void device_delete_memory(tn_device *device, int32_t kind, void *address, int64_t bytes) {
+  if (address == NULL) return;
+  (void)tn_device_check_process(device);
+  device->backend->memory_delete(&device->env, device->device, kind, address, (uint64_t)bytes);
+}
+
+tn_status tn_device_memory(tn_device *device, int32_t kind, int64_t bytes, void **address) {
+  TN_TRY(device_new_memory(device, kind, bytes, address));
   tn_device_count_memory(device, kind, bytes);
   return TN_OK;
 }
 
 void tn_device_memory_free(tn_device *device, int32_t kind, void *address, int64_t bytes) {
-  if (address == NULL) return;
-  (void)tn_device_check_process(device);
-  device->backend->memory_delete(&device->env, device->device, kind, address, (uint64_t)bytes);
-  tn_device_count_memory(device, kind, -bytes);
+  device_delete_memory(device, kind, address, bytes);
+  if (address != NULL) tn_device_count_memory(device, kind, -bytes);
+}
+
+tn_status tn_device_offload_memory(tn_device *device, int64_t bytes, void **address) {
+  TN_TRY(device_new_memory(device, TN_MEMORY_STAGING, bytes, address));
+  device->offload_bytes += bytes;
+  return TN_OK;
+}
+
+void tn_device_offload_memory_free(tn_device *device, void *address, int64_t bytes) {
+  device_delete_memory(device, TN_MEMORY_STAGING, address, bytes);
+  if (address != NULL) device->offload_bytes -= bytes;
 }

@@ -23,6 +23,7 @@ typedef struct tn_device {
   tn_target target;
   int64_t bytes, peak_bytes; /* allocated now, and at most so far */
   int64_t staging_bytes;     /* of bytes: host memory */
+  int64_t offload_bytes;     /* beside these: host memory of offloaded values */
   int64_t used_bytes; /* of the device when it had been opened: by the driver and by other processes; -1:
                          unknown */
   bool uncaptured;    /* of the request */
@@ -171,5 +172,9 @@ static inline tn_status tn_device_enqueue(tn_device *device, bool foreign, tn_st
  * failure is in the device's env. */
 tn_status tn_device_memory(tn_device *device, int32_t kind, int64_t bytes, void **address);
 void tn_device_memory_free(tn_device *device, int32_t kind, void *address, int64_t bytes);
+/* Host memory for offloaded values, which is counted by itself: it takes the place of memory of the device.
+ */
+tn_status tn_device_offload_memory(tn_device *device, int64_t bytes, void **address);
+void tn_device_offload_memory_free(tn_device *device, void *address, int64_t bytes);
 /* Counts memory that another part has allocated, or with bytes < 0 freed. */
 void tn_device_count_memory(tn_device *device, int32_t kind, int64_t bytes);

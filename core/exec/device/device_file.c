@@ -34,6 +34,7 @@ static const device_member device_members[] = {MEMBER(host_addressable, MEMBER_F
                                                MEMBER(free_bytes, MEMBER_INT64, false),
                                                MEMBER(cache_bytes, MEMBER_INT64, false),
                                                MEMBER(bytes_per_s, MEMBER_REAL, true),
+                                               MEMBER(link_bytes_per_s, MEMBER_REAL, false),
                                                MEMBER(vector_flops_per_s, MEMBER_REAL, true),
                                                MEMBER(launch_s, MEMBER_REAL, false)};
 enum { N_DEVICE_MEMBERS = sizeof device_members / sizeof *device_members };

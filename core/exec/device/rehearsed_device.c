@@ -3,21 +3,28 @@
  * predicted times on streams and events of a simulated one. Nothing is computed. */
 #include "core/exec/device/device.h"
 
-/* A backend with this option rehearses. */
-static const char option_name[] = "rehearse";
+/* A backend with this option rehearses; with the other one, copies over a link too. */
+static const char option_name[] = "rehearse", link_name[] = "link";
 
 /* The callbacks of the caller's request. */
 typedef struct rehearsal {
   const tn_device_request *request;
+  double link_bytes_per_s; /* of the described device */
 } rehearsal;
 
-/* Unless the configuration says it. */
-static tn_status rehearsal_configure(tn_env *env, void *context, tn_options *options) {
-  const tn_device_request *request = ((const rehearsal *)context)->request;
-  if (request->configure != NULL) TN_TRY(request->configure(env, request->context, options));
+/* Whether the item has the option, and the configuration does not say it. */
+static bool rehearsal_decides(const tn_options *options, const char *name) {
   for (int64_t i = 0; tn_options_at(options->item, i) != NULL; i++)
-    if (tn_text_equal(tn_options_at(options->item, i)->name, option_name) && options->given[i]) return TN_OK;
-  return tn_options_set_int(env, options, option_name, 1);
+    if (tn_text_equal(tn_options_at(options->item, i)->name, name)) return !options->given[i];
+  return false;
+}
+
+static tn_status rehearsal_configure(tn_env *env, void *context, tn_options *options) {
+  const rehearsal *r = context;
+  if (r->request->configure != NULL) TN_TRY(r->request->configure(env, r->request->context, options));
+  if (r->link_bytes_per_s > 0 && rehearsal_decides(options, link_name))
+    TN_TRY(tn_options_set_float(env, options, link_name, r->link_bytes_per_s));
+  return rehearsal_decides(options, option_name) ? tn_options_set_int(env, options, option_name, 1) : TN_OK;
 }
 
 static int32_t rehearsal_choose(void *context, int32_t count) {
@@ -37,9 +44,9 @@ static tn_status rehearsal_find_backend(tn_env *env, tn_registry *registry, cons
 }
 
 static tn_status rehearsal_open(tn_env *env, tn_registry *registry, const tn_device_request *request,
-                                tn_device **device) {
+                                double link_bytes_per_s, tn_device **device) {
   const char *name = NULL;
-  rehearsal r = {request};
+  rehearsal r = {request, link_bytes_per_s};
   tn_device_request simulated = *request;
   TN_TRY(rehearsal_find_backend(env, registry, &name));
   simulated.names = &name;
@@ -69,7 +76,8 @@ tn_status tn_device_rehearse(tn_env *env, tn_registry *registry, const tn_device
   closed.fallback = TN_FALLBACK_NONE;
   *out = NULL;
   TN_TRY(tn_device_from_file(env, registry, &closed, path, &described));
-  tn_status status = rehearsal_open(env, registry, request, out);
+  tn_status status =
+      rehearsal_open(env, registry, request, described->target.properties.link_bytes_per_s, out);
   if (status != TN_OK) {
     tn_device_destroy(described);
     return tn_wrap(env, status, "%s: its rehearsal", path);

@@ -31,6 +31,10 @@ static const tn_option run_rows[] = {
     TN_OPT(tn_run_section, deterministic, TN_OPT_FLAG, "no", NULL,
            "only kernels that give the same bits in every run; nothing is measured to choose between them"),
     TN_OPT(tn_run_section, memory_limit, TN_OPT_SIZE, "0", ">= 0", "limit of the device memory; 0: no limit"),
+    TN_OPT(
+        tn_run_section, offload, TN_OPT_ENUM, "auto", "auto|no",
+        "under memory_limit, whether values that backward reads may wait in memory of the host; auto: where "
+        "the rate of the device's link is known and that takes less time than computing them again"),
     TN_OPT(tn_run_section, steps_per_launch, TN_OPT_TEXT, "auto", NULL,
            "steps that a device with capture replays in one launch: 1 .. 16, or auto, by the estimated time "
            "of a "

@@ -32,6 +32,7 @@ typedef struct tn_run_section {
   int64_t threads;
   const char *pin;
   int64_t memory_limit;
+  int32_t offload; /* TN_OFFLOAD_... */
   const char *steps_per_launch, *chunk_logits;
   const char *output;
   const char *observers;
@@ -47,6 +48,7 @@ typedef struct tn_run_section {
   int32_t deterministic, report;
 } tn_run_section;
 enum { TN_BEST_AUTO = 0, TN_BEST_MIN = 1, TN_BEST_MAX = 2 };
+enum { TN_OFFLOAD_AUTO = 0, TN_OFFLOAD_NO = 1 };
 
 /* The most steps of one launch. */
 enum { TN_MAX_STEPS_PER_LAUNCH = 16 };

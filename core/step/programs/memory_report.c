@@ -140,5 +140,8 @@ tn_status tn_memory_report_make(const tn_program_set *set, int32_t slots, bool d
   TN_TRY(memory_find_holders(set, arena, report));
   for (int32_t r = 0; r < TN_USE_LIBRARIES; r++) report->executor_bytes += report->rows[r];
   report->total_bytes = report->executor_bytes + report->rows[TN_USE_LIBRARIES];
+  for (int32_t i = 0; i < set->n; i++)
+    if (set->list[i]->offload_bytes > report->offloaded_bytes)
+      report->offloaded_bytes = set->list[i]->offload_bytes;
   return TN_OK;
 }

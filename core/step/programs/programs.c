@@ -382,6 +382,7 @@ static tn_status programs_compile_one(tn_run *run, const tn_target *target, cons
   if (name == NULL) return TN_ENOMEM;
   tn_compile_options options = dump ? *dump : (tn_compile_options){.dump = NULL};
   options.arena_limit = request->arena_limit;
+  options.offload = run->settings.run.offload == TN_OFFLOAD_AUTO;
   options.keep_constants = programs_runs_often(which);
   options.layout_map = which == leader ? set->map : NULL;
   options.slot_like = programs_slot_like(run, which, set);

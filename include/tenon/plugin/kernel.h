@@ -92,6 +92,8 @@ typedef struct tn_device_properties {
   int32_t processors; /* streaming multiprocessors, or cores in use; 0: unknown */
   /* A JSON object with what else the backend's kernels read in `query`, valid until close; NULL: none. */
   const char *details;
+  double link_bytes_per_s; /* between staging memory of the host and the device, in one direction, while the
+                              other is busy too; 0: unknown */
 } tn_device_properties;
 
 /* Estimated seconds of a launch that overlaps `flops` operations at a rate with the traffic of `bytes`. */

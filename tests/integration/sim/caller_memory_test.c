@@ -50,7 +50,7 @@ static bool run_five(scenario *s) {
 static void use_one_stream(scenario_program *p) {
   scenario_program_shorten(p);
   p->groups[1].role = TN_STREAM_COMPUTE;
-  p->segments[0].awaits = -1;
+  p->segments[0].awaits = (tn_awaits)TN_AWAITS_NONE;
 }
 
 /* Destroys the program while its run is under way, then frees the memory. */

@@ -37,7 +37,8 @@ static void write_steps(scenario_program *h) {
                               .n_out = 1,
                               .role = i % 2 == 1 ? TN_STREAM_COMM : TN_STREAM_COMPUTE,
                               .choice = {.capturable = true}};
-    h->steps[i] = (tn_step){&h->groups[i], names[i], h->in[i], h->out[i], 2, 1, i == 2 ? 1 : -1, 0};
+    h->steps[i] = (tn_step){&h->groups[i], names[i], h->in[i], h->out[i], 2, 1, TN_AWAITS_NONE, 0};
+    if (i == 2) h->steps[i].awaits.of[TN_STREAM_COMM] = 1;
   }
   h->in[0][0] = at(TN_BASE_SLOT, 0), h->in[0][1] = at(TN_BASE_NONE, 0), h->out[0][0] = at(TN_BASE_ARENA, 0);
   h->in[1][0] = h->in[1][1] = at(TN_BASE_ARENA, 0), h->out[1][0] = at(TN_BASE_ARENA, 64);
@@ -49,7 +50,7 @@ static void write_steps(scenario_program *h) {
 }
 
 static void write_program(scenario_program *h) {
-  *h = (scenario_program){.segments = {{.first = 0, .n = 4, .awaits = 3}}};
+  *h = (scenario_program){.segments = {{.first = 0, .n = 4, .awaits = {{-1, -1, -1, 3}}}}};
   write_steps(h);
   h->input = (tn_binding){"x", row, 0};
   h->output = (tn_binding){"out", row, 0};
@@ -73,7 +74,7 @@ static void write_program(scenario_program *h) {
 void scenario_program_use_fallback(scenario_program *h, bool fetches) {
   h->groups[1].fallback = "for tests";
   h->groups[1].role = TN_STREAM_COMPUTE;
-  h->steps[2].awaits = -1;
+  h->steps[2].awaits.of[TN_STREAM_COMM] = -1;
   h->in[1][0] = h->in[1][1] = at(TN_BASE_HOST, 0);
   if (!fetches) {
     h->in[1][0] = at(TN_BASE_SLOT, 0), h->in[1][1] = at(TN_BASE_NONE, 0);
@@ -82,16 +83,16 @@ void scenario_program_use_fallback(scenario_program *h, bool fetches) {
   h->out[1][0] = at(TN_BASE_HOST, 64);
   h->fetched = (tn_transfer){0, 1, {TN_BASE_ARENA, 0, 0}, 0, 4 * SCENARIO_N};
   h->returned = (tn_transfer){0, 1, {TN_BASE_ARENA, 0, 64}, 64, 4 * SCENARIO_N};
-  h->segments[0] = (tn_segment){.first = 0, .n = 1, .awaits = -1};
+  h->segments[0] = (tn_segment){.first = 0, .n = 1, .awaits = TN_AWAITS_NONE};
   h->segments[1] = (tn_segment){.first = 1,
                                 .n = 1,
                                 .fallback = true,
-                                .awaits = -1,
+                                .awaits = TN_AWAITS_NONE,
                                 .out = &h->fetched,
                                 .in = &h->returned,
                                 .n_out = fetches,
                                 .n_in = 1};
-  h->segments[2] = (tn_segment){.first = 2, .n = 2, .awaits = 3};
+  h->segments[2] = (tn_segment){.first = 2, .n = 2, .awaits = {{-1, -1, -1, 3}}};
   h->program.n_segments = 3;
   h->program.host_bytes = 128;
 }
@@ -100,7 +101,7 @@ void scenario_program_shorten(scenario_program *h) {
   h->in[1][0] = at(TN_BASE_ARENA, 0), h->in[1][1] = at(TN_BASE_SLOT, 0);
   h->out[1][0] = at(TN_BASE_OUTPUT, 0);
   h->program.n_steps = h->segments[0].n = 2;
-  h->segments[0].awaits = 1;
+  h->segments[0].awaits.of[TN_STREAM_COMM] = 1;
 }
 
 /* ---- scenarios ---- */

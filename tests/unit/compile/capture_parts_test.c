@@ -18,15 +18,15 @@ typedef struct drawn {
 
 static void draw(drawn *d, const char *text) {
   int32_t n = 0;
-  *d = (drawn){.segment = {.awaits = -1}};
+  *d = (drawn){.segment = {.awaits = TN_AWAITS_NONE}};
   for (const char *at = text; *at != '\0'; at++) {
     if (*at >= '0' && *at <= '9') {
-      d->steps[n - 1].awaits = *at - '0';
+      d->steps[n - 1].awaits.of[TN_STREAM_COMM] = *at - '0';
       continue;
     }
     d->groups[n].choice.capturable = *at == 'k' || *at == 'c';
     d->groups[n].role = *at == 'c' || *at == 'C' ? TN_STREAM_COMM : TN_STREAM_COMPUTE;
-    d->steps[n] = (tn_step){.group = &d->groups[n], .awaits = -1};
+    d->steps[n] = (tn_step){.group = &d->groups[n], .awaits = TN_AWAITS_NONE};
     n++;
   }
   d->segment.n = n;
@@ -48,7 +48,8 @@ static void expect(const char *text, bool captures, const char *expected) {
     const tn_capture_part *p = &parts[i];
     at += (size_t)snprintf(got + at, sizeof got - at, "%c%d %d", p->captured ? '[' : '(', p->first, p->n);
     if (p->awaits >= 0) at += (size_t)snprintf(got + at, sizeof got - at, " <-%d", p->awaits);
-    if (p->joins >= 0) at += (size_t)snprintf(got + at, sizeof got - at, " ->%d", p->joins);
+    int32_t joins = p->joins.of[TN_STREAM_COMM];
+    if (joins >= 0) at += (size_t)snprintf(got + at, sizeof got - at, " ->%d", joins);
     at += (size_t)snprintf(got + at, sizeof got - at, "%c", p->captured ? ']' : ')');
   }
   if (strcmp(got, expected) != 0) fail_msg("%s: %s, expected %s", text, got, expected);

@@ -62,7 +62,7 @@ static void constants_have_memory_of_their_own(void **state) {
   for (int32_t i = 2; i < 5; i++) {
     assert_int_equal(p->steps[i].out[0].location.base, TN_BASE_CONSTANT);
     assert_int_equal(p->steps[i].out[0].location.offset, offset);
-    assert_int_equal(p->steps[i].awaits, -1);
+    assert_int_equal(p->steps[i].awaits.of[TN_STREAM_COMM], -1);
     offset += i == 3 ? 64 : 256;
   }
   assert_int_equal(p->steps[4].in[0].location.offset, p->steps[3].out[0].location.offset);

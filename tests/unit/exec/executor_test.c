@@ -101,7 +101,7 @@ static void write_program(void) {
                            .n_out = 1,
                            .key = {(uint64_t)i, 7},
                            .choice.name = "first"};
-    steps[i] = (tn_step){&groups[i], "sum", in[i], out[i], 2, 1, -1, 0};
+    steps[i] = (tn_step){&groups[i], "sum", in[i], out[i], 2, 1, TN_AWAITS_NONE, 0};
   }
   in[0][0] = at(TN_BASE_SLOT, 0, 64), in[0][1] = at(TN_BASE_NONE, 0, 0), out[0][0] = at(TN_BASE_ARENA, 0, 32);
   in[1][0] = at(TN_BASE_REGION, 1, 64), in[1][1] = at(TN_BASE_ARENA, 0, 32),
@@ -110,7 +110,7 @@ static void write_program(void) {
   out[2][0] = at(TN_BASE_OUTPUT, 0, 64);
   groups[2].choice.workspace_bytes = 16;
   steps[2].workspace_offset = 64;
-  whole = (tn_segment){.n = 3, .awaits = -1};
+  whole = (tn_segment){.n = 3, .awaits = TN_AWAITS_NONE};
   graph = (tn_graph){.nodes = {nodes, 3, 3}};
   cover = (tn_cover){.graph = &graph};
   program = (tn_program){.name = "step",
@@ -267,15 +267,15 @@ static void a_slot_may_run_again_before_it_was_waited_for(void **state) {
 static void work_may_change_streams(void **state) {
   (void)state;
   groups[1].role = TN_STREAM_COMM;
-  steps[2].awaits = 1;
+  steps[2].awaits.of[TN_STREAM_COMM] = 1;
   slots_run_ahead_of_each_other(state);
 }
 
 static void the_last_step_may_be_on_another_stream(void **state) {
   (void)state;
   groups[0].role = groups[2].role = TN_STREAM_COMM;
-  steps[1].awaits = 0;
-  whole.awaits = 2;
+  steps[1].awaits.of[TN_STREAM_COMM] = 0;
+  whole.awaits.of[TN_STREAM_COMM] = 2;
   slots_run_ahead_of_each_other(state);
 }
 

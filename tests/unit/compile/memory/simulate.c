@@ -267,8 +267,8 @@ static void end_collectives(machine *m, int32_t last) {
 /* A collective begins, and ends at once unless it is late; another step first awaits the collective that it
  * must. */
 static void begin_step(machine *m, const tn_step *step) {
-  if (is_collective(step)) assert_int_equal(step->awaits, -1);
-  if (step->awaits >= 0) end_collectives(m, step->awaits);
+  if (is_collective(step)) assert_int_equal(step->awaits.of[TN_STREAM_COMM], -1);
+  end_collectives(m, step->awaits.of[TN_STREAM_COMM]);
   if (!m->late || !is_collective(step)) run_step(m, step);
 }
 
@@ -281,7 +281,7 @@ static void run_segment(machine *m, const tn_segment *s, int32_t *next) {
     assert_int_equal(m->program->steps[*next].group->fallback != NULL, s->fallback);
     begin_step(m, &m->program->steps[*next]);
   }
-  if (s->awaits >= 0) end_collectives(m, s->awaits);
+  end_collectives(m, s->awaits.of[TN_STREAM_COMM]);
   for (int32_t i = 0; i < s->n_in; i++) transfer(m, &s->in[i], true);
 }
 

@@ -1,0 +1,134 @@
+/* core/compile/memory/place_transfers.c: when offloaded values are copied.
+ *
+ * The schedule launches an offload as soon as its value is made, and a fetch directly before the first
+ * reader. This phase predicts when the compute steps begin, and when the copies begin and end: copies in one
+ * direction share the link one after another. An offload has ended, and its value's memory is free, before
+ * the first step that begins after that time, and at the latest before the midpoint. A fetch moves forward so
+ * far that its copy ends when the reader begins, but not beyond the midpoint; a late one stays, to hold less
+ * memory. Where the link is too slow, steps wait. */
+#include "core/compile/kernels/transfer_kernel.h"
+#include "core/compile/memory/memory_plan.h"
+
+/* A fetch begins earlier than predicted by this part of its copy. */
+static const double early_part = 0.1;
+
+typedef struct transfer_times {
+  tn_plan *plan;
+  double *begin_s;  /* per step, and the end: when it begins, if no step waits for a copy */
+  int32_t midpoint; /* a compute step, behind all offloads */
+  int32_t *before;  /* per step: of a fetch, the step before which it is launched */
+} transfer_times;
+
+static int32_t step_transfer(const tn_plan *plan, int32_t step) {
+  return tn_kernel_transfer(tn_plan_group_at(plan, step)->kernel);
+}
+
+static bool is_compute_step(const tn_plan *plan, int32_t step) {
+  return tn_plan_group_at(plan, step)->role == TN_STREAM_COMPUTE;
+}
+
+static void predict_begins(transfer_times *t) {
+  int32_t n = (int32_t)t->plan->order.n;
+  double now_s = 0;
+  for (int32_t i = 0; i < n; i++) {
+    t->begin_s[i] = now_s;
+    if (is_compute_step(t->plan, i)) now_s += tn_plan_group_at(t->plan, i)->choice.cost_s;
+    if (t->plan->order.v[i] == t->plan->cover->offload_midpoint - 1 ||
+        step_transfer(t->plan, i) == TN_TRANSFER_OFFLOAD)
+      t->midpoint = i;
+  }
+  t->begin_s[n] = now_s;
+  while (t->midpoint + 1 < n && !is_compute_step(t->plan, t->midpoint)) t->midpoint++;
+}
+
+/* ---- offloads ---- */
+
+/* The first compute step from `step` on that begins at a time or later, the midpoint at the latest. */
+static int32_t first_step_after(const transfer_times *t, int32_t step, double time_s) {
+  while (step < t->midpoint && (t->begin_s[step] < time_s || !is_compute_step(t->plan, step))) step++;
+  return step;
+}
+
+static void end_offloads(transfer_times *t) {
+  tn_plan *plan = t->plan;
+  double link_s = 0;
+  for (int32_t i = 0; i < t->midpoint; i++) {
+    if (step_transfer(plan, i) != TN_TRANSFER_OFFLOAD) continue;
+    if (t->begin_s[i] > link_s) link_s = t->begin_s[i];
+    link_s += tn_plan_group_at(plan, i)->choice.cost_s;
+    plan->ends[plan->order.v[i]] = plan->order.v[first_step_after(t, i + 1, link_s)];
+  }
+}
+
+/* ---- fetches ---- */
+
+/* The last compute step up to `step` that begins at a time or earlier, but the one after the midpoint at the
+ * earliest. */
+static int32_t last_step_before(const transfer_times *t, int32_t step, double time_s) {
+  while (step > t->midpoint + 1 && (t->begin_s[step] > time_s || !is_compute_step(t->plan, step))) step--;
+  return step;
+}
+
+static void place_fetches(transfer_times *t) {
+  tn_plan *plan = t->plan;
+  double link_s = t->begin_s[plan->order.n];
+  for (int32_t i = (int32_t)plan->order.n - 1; i > t->midpoint; i--) {
+    if (step_transfer(plan, i) != TN_TRANSFER_FETCH) continue;
+    const tn_choice *choice = &tn_plan_group_at(plan, i)->choice;
+    if (t->begin_s[i] < link_s) link_s = t->begin_s[i];
+    t->before[i] = i;
+    if (choice->id == TN_FETCH_LATE) continue;
+    link_s -= choice->cost_s;
+    t->before[i] = last_step_before(t, i, link_s - early_part * choice->cost_s);
+  }
+}
+
+/* Fetches before a step stay in their order. */
+static tn_status move_fetches(transfer_times *t) {
+  tn_plan *plan = t->plan;
+  int32_t n = (int32_t)plan->order.n, at = 0, next = 0;
+  int32_t *old = tn_arena_copy(&plan->arena, plan->order.v, plan->order.n * sizeof *old);
+  if (old == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < n; i++) {
+    for (; next < n && (t->before[next] < 0 || t->before[next] <= i); next++)
+      if (t->before[next] >= 0) plan->order.v[at++] = old[next];
+    if (t->before[i] < 0) plan->order.v[at++] = old[i];
+  }
+  return TN_OK;
+}
+
+tn_status tn_plan_place_transfers(tn_plan *plan) {
+  size_t n = plan->order.n;
+  transfer_times t = {.plan = plan};
+  if (plan->cover->offload_midpoint == 0) return TN_OK;
+  t.begin_s = tn_arena_alloc(&plan->arena, (n + 1) * sizeof *t.begin_s);
+  t.before = tn_arena_alloc(&plan->arena, n * sizeof *t.before);
+  plan->ends = tn_arena_alloc(&plan->arena, n * sizeof *plan->ends);
+  if (t.begin_s == NULL || t.before == NULL || plan->ends == NULL) return TN_ENOMEM;
+  for (size_t i = 0; i < n; i++) t.before[i] = plan->ends[i] = -1;
+  predict_begins(&t);
+  end_offloads(&t);
+  place_fetches(&t);
+  return move_fetches(&t);
+}
+
+/* ---- the memory of the host ---- */
+
+static bool is_offload_buffer(const tn_buffer *b) { return b->fixed && b->location.base == TN_BASE_OFFLOAD; }
+
+tn_status tn_plan_offload_offsets(tn_plan *plan) {
+  int32_t n = 0;
+  if (plan->cover->offload_midpoint == 0) return TN_OK;
+  tn_live_interval *intervals = tn_alloc(plan->env, plan->buffers.n * sizeof *intervals);
+  if (intervals == NULL) return TN_ENOMEM;
+  for (size_t i = 0; i < plan->buffers.n; i++) {
+    const tn_buffer *b = &plan->buffers.v[i];
+    if (is_offload_buffer(b)) intervals[n++] = (tn_live_interval){b->bytes, b->first, b->last, 0};
+  }
+  tn_status status = tn_intervals_pack(plan->env, intervals, n, &plan->offload_bytes);
+  n = 0;
+  for (size_t i = 0; status == TN_OK && i < plan->buffers.n; i++)
+    if (is_offload_buffer(&plan->buffers.v[i])) plan->buffers.v[i].location.offset = intervals[n++].offset;
+  tn_release(plan->env, intervals);
+  return status;
+}

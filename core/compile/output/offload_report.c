@@ -1,0 +1,60 @@
+/* core/compile/output/offload_report.c: the report on the offloaded values of a program. */
+#include "core/compile/kernels/transfer_kernel.h"
+#include "core/compile/layout/layout.h"
+#include "core/compile/output/overlap.h"
+
+/* The fetch of what a step has offloaded; -1: the program has none. */
+static int32_t find_fetch_step(const tn_program *p, int32_t offload) {
+  for (int32_t i = offload + 1; i < p->n_steps; i++)
+    if (tn_kernel_transfer(p->steps[i].group->kernel) == TN_TRANSFER_FETCH &&
+        p->steps[i].group->in[0] == p->steps[offload].group->out[0])
+      return i;
+  return -1;
+}
+
+/* "conv2d of layer1.0.conv1": the step that makes the value. */
+static const char *maker_name(const tn_program *p, int32_t offload) {
+  for (int32_t i = offload; i-- > 0;)
+    for (int32_t k = 0; k < p->steps[i].n_out; k++)
+      if (p->steps[i].group->out[k] == p->steps[offload].group->in[0]) return p->steps[i].name;
+  return p->steps[offload].name;
+}
+
+static json_t *describe_offload(const tn_program *p, int32_t offload, const tn_step_times *times) {
+  const tn_operand *value = &p->steps[offload].in[0];
+  int32_t fetch = find_fetch_step(p, offload);
+  const tn_step_times none = {0}, *out = &times[offload], *in = fetch >= 0 ? &times[fetch] : &none;
+  return json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:f}", "name", maker_name(p, offload), "bytes",
+                   (json_int_t)tn_layout_bytes(&value->type, &value->layout), "offload_begin_ms",
+                   out->begin_s * 1e3, "offload_end_ms", out->end_s * 1e3, "fetch_begin_ms",
+                   in->begin_s * 1e3, "fetch_end_ms", in->end_s * 1e3, "exposed_ms",
+                   (out->exposed_s + in->exposed_s) * 1e3);
+}
+
+static json_t *describe_offloads(const tn_program *p, const tn_step_times *times) {
+  json_t *list = json_array();
+  for (int32_t i = 0; list != NULL && i < p->n_steps; i++)
+    if (tn_kernel_transfer(p->steps[i].group->kernel) == TN_TRANSFER_OFFLOAD &&
+        json_array_append_new(list, describe_offload(p, i, times)) != 0) {
+      json_decref(list);
+      return NULL;
+    }
+  return list;
+}
+
+tn_status tn_offload_report(const tn_program *p, json_t **report) {
+  tn_step_times *times = tn_alloc(p->env, tn_size_mul((size_t)p->n_steps + 1, sizeof *times));
+  *report = NULL;
+  if (times == NULL) return TN_ENOMEM;
+  tn_overlap o = tn_overlap_predict(p, times);
+  json_t *list = describe_offloads(p, times);
+  double unlimited_s = o.step_s - o.copy_exposed_s - p->cover->rematerialized_s;
+  tn_release(p->env, times);
+  if (list != NULL)
+    *report = json_pack("{s:f, s:f, s:f, s:f, s:o}", "copy_ms", o.copy_s * 1e3, "exposed_ms",
+                        o.copy_exposed_s * 1e3, "unlimited_ms", unlimited_s * 1e3, "step_ms", o.step_s * 1e3,
+                        "values", list);
+  return *report != NULL
+             ? TN_OK
+             : tn_failf(p->env, TN_ENOMEM, "out of memory while reporting on program %s", p->name);
+}
