@@ -3,6 +3,7 @@
 
 #include "core/compile/constant_groups.h"
 #include "core/compile/join/join.h"
+#include "core/compile/loop_pairs.h"
 #include "core/compile/kernels/collective_kernel.h"
 #include "core/compile/kernels/loop_kernel.h"
 #include "core/compile/layout/assign_layouts.h"
@@ -187,7 +188,7 @@ static tn_target body_target(const tn_target *target) {
 }
 
 static tn_status compile_body_graph(tn_loop_bodies *bodies, const tn_target *target, const tn_graph *graph,
-                                    tn_loop_body *body) {
+                                    const tn_loop_attributes *a, tn_loop_body *body) {
   const tn_target own = body_target(target);
   const tn_compile_options options = {.keep_constants = true, .fixed_states = true};
   const char *of = target->program != NULL ? target->program : "loop";
@@ -198,14 +199,14 @@ static tn_status compile_body_graph(tn_loop_bodies *bodies, const tn_target *tar
                     &body->program));
   TN_TRY(check_body(bodies, body->program));
   describe_body(body);
-  return TN_OK;
+  return tn_loop_pairs_find(&bodies->arena, a, body);
 }
 
 static tn_status pipeline_compile_body(tn_loop_bodies *bodies, const tn_target *target,
                                        const tn_loop_attributes *a, tn_loop_body *body) {
   tn_graph *graph = NULL;
   TN_TRY(tn_loop_parse(bodies->env, bodies->ops, a, &graph));
-  tn_status status = compile_body_graph(bodies, target, graph, body);
+  tn_status status = compile_body_graph(bodies, target, graph, a, body);
   if (status == TN_OK) status = find_in_place(bodies, a, body);
   tn_graph_destroy(graph);
   return tn_wrap(bodies->env, status, "in the body of the loop");

@@ -38,8 +38,12 @@ tn_status tn_state_map_region(tn_state_map *map, const char *name, int32_t dtype
     return tn_failf(map->env, TN_EINVAL, "region %s holds %s, not %s", name, tn_dtype_name(known),
                     tn_dtype_name(dtype));
   }
-  tn_region made = {
-      .name = tn_arena_strdup(&map->arena, name), .dtype = dtype, .shards = 1, .like = -1, .inside = -1};
+  tn_region made = {.name = tn_arena_strdup(&map->arena, name),
+                    .dtype = dtype,
+                    .align = TN_REGION_ALIGN_ELEMENTS,
+                    .shards = 1,
+                    .like = -1,
+                    .inside = -1};
   made.whole = (tn_placement){.path = tn_arena_printf(&map->arena, "@%s", name),
                               .type = {dtype, 1, {0}},
                               .what = TN_STATE_OPTIMIZER,
@@ -51,12 +55,16 @@ tn_status tn_state_map_region(tn_state_map *map, const char *name, int32_t dtype
   return tn_vec_push(map->env, &map->regions, made);
 }
 
-/* `count` is a multiple of TN_REGION_ALIGN_ELEMENTS. */
+/* `count` is a multiple of the region's alignment. */
 static void set_region_count(tn_region *region, int64_t count) {
-  int64_t step = (int64_t)TN_REGION_ALIGN_ELEMENTS * region->shards;
+  int64_t step = (int64_t)region->align * region->shards;
   if (region->shards > 1 && count <= INT64_MAX - step) count = (count + step - 1) / step * step;
   region->count = count;
   region->whole.type.dims[0] = count / region->shards;
+}
+
+void tn_state_map_align(tn_state_map *map, int32_t region, int32_t elements) {
+  map->regions.v[region].align = elements;
 }
 
 void tn_state_map_divide(tn_state_map *map, int32_t region, int32_t ranks) {
@@ -141,16 +149,17 @@ static tn_status check_known_type(const tn_state_map *map, const tn_placement *k
 }
 
 /* Rounds up; INT64_MAX where that would overflow. */
-static int64_t align_region_elements(int64_t n) {
-  if (n > INT64_MAX - TN_REGION_ALIGN_ELEMENTS) return INT64_MAX;
-  return (n + TN_REGION_ALIGN_ELEMENTS - 1) / TN_REGION_ALIGN_ELEMENTS * TN_REGION_ALIGN_ELEMENTS;
+static int64_t align_region_elements(const tn_region *region, int64_t n) {
+  if (n > INT64_MAX - region->align) return INT64_MAX;
+  return (n + region->align - 1) / region->align * region->align;
 }
 
 static tn_status check_free_elements(const tn_state_map *map, const tn_placement *p, int64_t end) {
-  if (p->offset % TN_REGION_ALIGN_ELEMENTS != 0)
+  const tn_region *region = &map->regions.v[p->region];
+  if (p->offset % region->align != 0)
     return tn_failf(map->env, TN_EINVAL, "state %s: offset %lld is not a multiple of %d elements", p->path,
-                    (long long)p->offset, TN_REGION_ALIGN_ELEMENTS);
-  if (p->offset >= map->regions.v[p->region].end) return TN_OK; /* states mostly come in order */
+                    (long long)p->offset, region->align);
+  if (p->offset >= region->end) return TN_OK; /* states mostly come in order */
   for (size_t i = 0; i < map->states.n; i++) {
     const tn_placement *other = &map->states.v[i];
     int64_t other_end = other->offset + tn_type_count(&other->type);
@@ -194,16 +203,17 @@ tn_status tn_state_map_add(tn_state_map *map, const tn_gstate *state, int32_t re
     return tn_failf(map->env, TN_EINVAL, "state %s is %s and cannot lie in region %s of %s", state->path,
                     tn_dtype_name(state->type.dtype), r->name, tn_dtype_name(r->dtype));
   bool at_end = offset < 0;
-  int64_t next = r->shards > 1 ? align_region_elements(r->end) : r->count; /* not behind the gap at the end */
+  int64_t next =
+      r->shards > 1 ? align_region_elements(r, r->end) : r->count; /* not behind the gap at the end */
   TN_TRY(make_placement(map, state, region, at_end ? next : offset, &p));
   if (__builtin_add_overflow(p.offset, tn_type_count(&state->type), &end) ||
-      align_region_elements(end) == INT64_MAX)
+      align_region_elements(r, end) == INT64_MAX)
     return tn_failf(map->env, TN_EINVAL, "state %s does not fit into region %s: too many elements",
                     state->path, r->name);
   if (!at_end) TN_TRY(check_free_elements(map, &p, end));
   TN_TRY(append_placement(map, &p));
   if (end > r->end) r->end = end;
-  if (align_region_elements(end) > r->count) set_region_count(r, align_region_elements(end));
+  if (align_region_elements(r, end) > r->count) set_region_count(r, align_region_elements(r, end));
   return TN_OK;
 }
 

@@ -13,7 +13,7 @@
 
 #include "core/graph/graph.h"
 
-enum { TN_REGION_ALIGN_ELEMENTS = 16 }; /* every state starts at a multiple of this */
+enum { TN_REGION_ALIGN_ELEMENTS = 16 }; /* states start at a multiple of this, unless a region has another */
 
 /* A state in the map. */
 typedef struct tn_placement {
@@ -30,7 +30,8 @@ typedef struct tn_placement {
 typedef struct tn_region {
   const char *name; /* without '@' */
   int32_t dtype;
-  int64_t count;      /* elements, with the gaps between states, which are zero */
+  int64_t count; /* elements, with the gaps between states, which are zero */
+  int32_t align; /* every state starts at a multiple of this, and so many elements for each rank is it long */
   int32_t shards;     /* ranks among which it is divided; 1: every rank has all of it */
   tn_placement whole; /* the region as a state, on a rank */
   int64_t end;        /* of the state that lies last; `count` may be beyond */
@@ -56,7 +57,10 @@ tn_status tn_state_map_region(tn_state_map *map, const char *name, int32_t dtype
  * must have the same type; then the map stays as it is. "@REGION" is in the map from the region's creation
  * on, with its present size. */
 tn_status tn_state_map_add(tn_state_map *map, const tn_gstate *state, int32_t region, int64_t offset);
-/* Divides a region among ranks. Its size becomes a multiple of TN_REGION_ALIGN_ELEMENTS for each of them. */
+/* Sets tn_region.align, before states are added. States of a region whose alignment is above
+ * TN_REGION_ALIGN_ELEMENTS are row-major: blocks of their elements have a meaning. */
+void tn_state_map_align(tn_state_map *map, int32_t region, int32_t elements);
+/* Divides a region among ranks. Its size becomes a multiple of its alignment for each of them. */
 void tn_state_map_divide(tn_state_map *map, int32_t region, int32_t ranks);
 /* Lets a divided region lie inside of another one of the same dtype and number of elements. */
 void tn_state_map_put_inside(tn_state_map *map, int32_t region, int32_t whole);

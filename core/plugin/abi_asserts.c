@@ -319,7 +319,8 @@ AT(tn_op, aliases, 120);
 
 /* tenon/plugin/optimizer.h */
 PLAIN(tn_optimizer_state, 32, 8); AT(tn_optimizer_state, name, 0); AT(tn_optimizer_state, when, 8);
-AT(tn_optimizer_state, scalar, 16); AT(tn_optimizer_state, in_formula, 24);
+AT(tn_optimizer_state, scalar, 16); AT(tn_optimizer_state, values, 20);
+AT(tn_optimizer_state, in_formula, 24);
 ITEM(tn_optimizer, 88, 8); AT(tn_optimizer, granularity, 40); AT(tn_optimizer, update, 48);
 AT(tn_optimizer, formula, 56); AT(tn_optimizer, states, 64); AT(tn_optimizer, check, 72);
 AT(tn_optimizer, takes, 80);

@@ -10,7 +10,9 @@
 #define AMSGRAD                                                                                              \
   FLAG(0, "amsgrad", "no", "divide by the greatest mean square so far (Reddi et al., ICLR 2018)")
 
-#define ADAM_STATES STATES({"exp_avg"}, {"exp_avg_sq"}, {"max_exp_avg_sq", .when = "amsgrad"})
+#define ADAM_STATES                                                                                          \
+  STATES({"exp_avg"}, POSITIVE("exp_avg_sq"),                                                                \
+         {"max_exp_avg_sq", .when = "amsgrad", .values = TN_VALUES_POSITIVE})
 #define ADAM_STEP                                                                                            \
   "next_max_exp_avg_sq = maximum(max_exp_avg_sq, next_exp_avg_sq);"                                          \
   "square = next_max_exp_avg_sq if amsgrad else next_exp_avg_sq;"                                            \
@@ -24,7 +26,7 @@ OPTIMIZER(adamw, "Adam with decoupled weight decay (Loshchilov and Hutter, ICLR 
           ADAM_STATES, .formula = DECAYED MEAN("grad") MEAN_SQUARE("grad") ADAM_STEP);
 
 /* The product of the momenta of all updates so far has no closed form. */
-#define NADAM_STATES STATES({"exp_avg"}, {"exp_avg_sq"}, {"mu_product", .scalar = 1})
+#define NADAM_STATES STATES({"exp_avg"}, POSITIVE("exp_avg_sq"), {"mu_product", .scalar = 1})
 #define NADAM_STEP                                                                                           \
   "mu = beta1 * (1 - 0.5 * 0.96 ^ (updates * momentum_decay));"                                              \
   "mu_after = beta1 * (1 - 0.5 * 0.96 ^ ((updates + 1) * momentum_decay));"                                  \
@@ -46,7 +48,7 @@ OPTIMIZER(nadamw, "nadam with decoupled weight decay",
               NADAM_STEP "move = now + ahead");
 
 /* Before the variance of the mean square is known, the step is that of momentum. */
-#define RADAM_STATES STATES({"exp_avg"}, {"exp_avg_sq"})
+#define RADAM_STATES STATES({"exp_avg"}, POSITIVE("exp_avg_sq"))
 #define RADAM_STEP                                                                                           \
   "most = 2 / (1 - beta2) - 1;"                                                                              \
   "rho = most - 2 * updates * beta2 ^ updates / bias2;"                                                      \
@@ -64,12 +66,12 @@ OPTIMIZER(radamw, "radam with decoupled weight decay",
 
 OPTIMIZER(adamax, "Adam by the greatest gradient (Kingma and Ba, ICLR 2015)",
           OPTIONS(LR("0.002"), L2_DECAY("0"), BETAS("0.9", "0.999"), EPSILON("1e-8")),
-          STATES({"exp_avg"}, {"exp_inf"}),
+          STATES({"exp_avg"}, POSITIVE("exp_inf")),
           .formula = PENALIZED MEAN("g") "next_exp_inf = maximum(beta2 * exp_inf, abs(g) + epsilon);"
                                          "move = lr / bias1 * next_exp_avg / next_exp_inf");
 
 /* The difference of two gradients is 0 in the first update. */
-#define ADAN_STATES STATES({"exp_avg"}, {"exp_avg_diff"}, {"exp_avg_sq"}, {"previous_grad"})
+#define ADAN_STATES STATES({"exp_avg"}, {"exp_avg_diff"}, POSITIVE("exp_avg_sq"), {"previous_grad"})
 #define ADAN_OPTIONS(decay)                                                                                  \
   OPTIONS(LR("0.001"), DECOUPLED_DECAY(decay),                                                               \
           SCHEDULABLE(2, "beta1", "0.98", "[0, 1)", "decay of the mean of gradients"),                       \
@@ -98,7 +100,7 @@ OPTIMIZER(adopt, "Adam that converges with any beta2 (Taniguchi et al., NeurIPS 
                   NUMBER(4, "epsilon", "1e-6", "[1e-37, 1e37]", "least root of the mean square"),
                   NUMBER(5, "clip_exp", "0.25", ">= 0",
                          "steps are clipped at this power of the updates before")),
-          STATES({"exp_avg"}, {"exp_avg_sq"}),
+          STATES({"exp_avg"}, POSITIVE("exp_avg_sq")),
           .formula =
               "first = updates <= 1;"
               "most = maximum(updates - 1, 1) ^ clip_exp;"
@@ -111,7 +113,7 @@ OPTIMIZER(adopt, "Adam that converges with any beta2 (Taniguchi et al., NeurIPS 
 /* The gradient is divided before it is averaged; the decay follows the step. */
 OPTIMIZER(laprop, "Adam with momentum and adaption apart (Ziyin, Wang and Ueda, 2020)",
           OPTIONS(LR("4e-4"), DECOUPLED_DECAY("0"), BETAS("0.9", "0.999"), EPSILON("1e-15")),
-          STATES({"exp_avg"}, {"exp_avg_sq"}),
+          STATES({"exp_avg"}, POSITIVE("exp_avg_sq")),
           .formula = MEAN_SQUARE("grad") "scaled = grad / (sqrt(next_exp_avg_sq / bias2) + epsilon);"
                                          "next_exp_avg = beta1 * exp_avg + (1 - beta1) * lr * scaled;"
                                          "left = 1 - lr * weight_decay; kept = param * left;"

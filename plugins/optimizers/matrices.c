@@ -104,7 +104,7 @@ const tn_optimizer optimizer_muon = {
     .granularity = TN_UPDATE_PER_PARAMETER,
     .update = muon_update,
     .takes = muon_takes,
-    STATES({"exp_avg"}, {"exp_avg_sq"}),
+    STATES({"exp_avg"}, POSITIVE("exp_avg_sq")),
     .formula =
         DECAYED MEAN("grad") MEAN_SQUARE("grad") "root = sqrt(next_exp_avg_sq) / sqrt(bias2) + epsilon;"
                                                  "move = lr / bias1 * next_exp_avg / root"};
@@ -188,7 +188,7 @@ const tn_optimizer optimizer_adafactor = {
     .granularity = TN_UPDATE_PER_PARAMETER,
     .update = adafactor_update,
     .takes = adafactor_takes,
-    STATES({"variance"}),
+    STATES(POSITIVE("variance")),
     .formula = DECAYED "size = maximum(sqrt(reduce_mean(param * param)), epsilon2);"
                        "next_variance = variance + (grad * grad - variance) * updates ^ beta2_decay;"
                        "scaled = grad * rsqrt(maximum(next_variance, epsilon1 * epsilon1));"

@@ -35,7 +35,7 @@ OPTIMIZER(asgd, "averaged stochastic gradient descent (Polyak and Juditsky, 1992
           OPTIONS(LR("0.01"), L2_DECAY("0"), NUMBER(2, "lambd", "1e-4", ">= 0", "decay term"),
                   NUMBER(3, "alpha", "0.75", ">= 0", "power by which the rate falls"),
                   NUMBER(4, "t0", "1e6", ">= 0", "update from which parameters are averaged")),
-          STATES({"ax"}),
+          STATES(EXACT("ax")),
           .formula = PENALIZED "eta = lr / (1 + lambd * lr * (updates - 1)) ^ alpha;"
                                "next_param = param * (1 - lambd * eta) - eta * g;"
                                "mu = 1 / maximum(updates - 1 - t0, 1);"

@@ -25,6 +25,11 @@ typedef struct optimizer_options {
     __VA_ARGS__, { NULL }                                                                                    \
   }
 
+#define POSITIVE(name)                                                                                       \
+  { name, .values = TN_VALUES_POSITIVE }
+#define EXACT(name)                                                                                          \
+  { name, .values = TN_VALUES_EXACT }
+
 #define OPTION_NUMBER(i, name, flags, default_text, range, doc)                                              \
   {                                                                                                          \
     name, TN_OPT_FLOAT, flags, (uint32_t)offsetof(optimizer_options, v[i]), (uint32_t)sizeof(double),        \

@@ -7,14 +7,14 @@ OPTIMIZER(adagrad, "divides by the root of the sum of squares (Duchi, Hazan and 
                   NUMBER(2, "lr_decay", "0", ">= 0", "lr is divided by 1 + lr_decay * updates before"),
                   NUMBER(3, "initial_accumulator_value", "0", ">= 0", "sum of squares at the start"),
                   NUMBER(4, "epsilon", "1e-10", ">= 0", "added to the root")),
-          STATES({"sum"}),
+          STATES(POSITIVE("sum")),
           .formula = PENALIZED "next_sum = (initial_accumulator_value if updates <= 1 else sum) + g * g;"
                                "move = lr / (1 + (updates - 1) * lr_decay) * g / (sqrt(next_sum) + epsilon)");
 
 OPTIMIZER(adadelta, "steps by the ratio of two root mean squares (Zeiler, 2012)",
           OPTIONS(LR("1"), L2_DECAY("0"), NUMBER(2, "rho", "0.9", "[0, 1]", "decay of both mean squares"),
                   NUMBER(3, "epsilon", "1e-6", ">= 0", "added below the roots")),
-          STATES({"square_avg"}, {"acc_delta"}),
+          STATES(POSITIVE("square_avg"), POSITIVE("acc_delta")),
           .formula = PENALIZED "next_square_avg = rho * square_avg + (1 - rho) * (g * g);"
                                "delta = sqrt(acc_delta + epsilon) / sqrt(next_square_avg + epsilon) * g;"
                                "next_acc_delta = rho * acc_delta + (1 - rho) * (delta * delta);"
@@ -26,7 +26,7 @@ OPTIMIZER(adadelta, "steps by the ratio of two root mean squares (Zeiler, 2012)"
           NUMBER(4, "epsilon", epsilon, ">= 0", where),                                                      \
           FLAG(0, "centered", "no", "subtract the square of the mean gradient: divide by the deviation"))
 #define RMSPROP_STATES                                                                                       \
-  STATES({"square_avg"}, {"grad_avg", .when = "centered"},                                                   \
+  STATES(POSITIVE("square_avg"), {"grad_avg", .when = "centered"},                                           \
          {"momentum", .when = "momentum", .in_formula = "buffer"})
 #define RMSPROP_VARIANCE                                                                                     \
   "next_grad_avg = alpha * grad_avg + (1 - alpha) * g;"                                                      \
@@ -53,7 +53,7 @@ OPTIMIZER(rprop, "a step for each element, by the sign of its gradient (Riedmill
                   NUMBER(3, "eta_plus", "1.2", "> 1", "factor of a step that may be longer"),
                   NUMBER(4, "step_min", "1e-6", ">= 0", "least step"),
                   NUMBER(5, "step_max", "50", ">= 0", "greatest step")),
-          STATES({"previous"}, {"step_size"}),
+          STATES({"previous"}, EXACT("step_size")),
           .formula = "agreement = grad * previous;"
                      "factor = eta_plus if agreement > 0 else eta_minus if agreement < 0 else 1;"
                      "size = (lr if updates <= 1 else step_size) * factor;"

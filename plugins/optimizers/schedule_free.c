@@ -18,7 +18,8 @@ OPTIMIZER(schedule_free_sgd, "sgd without a schedule (Defazio et al., NeurIPS 20
           OPTIONS(LR("1"), L2_DECAY("0"),
                   NUMBER(2, "momentum", "0.9", "(0, 1)", "place of the parameter between z and the average"),
                   FREE_POWER),
-          STATES({"z"}, {"weight_sum"}, {"average"}), .formula = PENALIZED FREE_STEP("momentum"));
+          STATES(EXACT("z"), EXACT("weight_sum"), EXACT("average")),
+          .formula = PENALIZED FREE_STEP("momentum"));
 
 OPTIMIZER(schedule_free_adamw, "adamw without a schedule (Defazio et al., NeurIPS 2024)",
           OPTIONS(LR("0.0025"), DECOUPLED_DECAY("0"),
@@ -26,7 +27,7 @@ OPTIMIZER(schedule_free_adamw, "adamw without a schedule (Defazio et al., NeurIP
                   NUMBER(3, "beta2", "0.999", "[0, 1)", "decay of the mean of squared gradients"),
                   NUMBER(4, "epsilon", "1e-8", "[1e-37, 1e37]", "added to the root of the mean square"),
                   FREE_POWER),
-          STATES({"z"}, {"weight_sum"}, {"exp_avg_sq"}, {"average"}),
+          STATES(EXACT("z"), EXACT("weight_sum"), POSITIVE("exp_avg_sq"), EXACT("average")),
           .formula = "next_exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * (grad * grad);"
                      "root = sqrt(next_exp_avg_sq / (1 - beta2 ^ updates)) + epsilon;"
                      "g = grad / root + weight_decay * param;" FREE_STEP("beta1"));

@@ -18,7 +18,7 @@ OPTIMIZER(lamb, "adamw with a ratio of norms for each parameter (You et al., ICL
                   NUMBER(3, "beta2", "0.999", "[0, 1)", "decay of the mean of squared gradients"),
                   NUMBER(4, "epsilon", "1e-6", "[1e-37, 1e37]", "added to the root of the mean square"),
                   TRUST_OPTIONS),
-          STATES({"exp_avg"}, {"exp_avg_sq"}), WHOLE,
+          STATES({"exp_avg"}, POSITIVE("exp_avg_sq")), WHOLE,
           .formula = MEAN("grad")
               MEAN_SQUARE("grad") "root = sqrt(next_exp_avg_sq) / sqrt(bias2) + epsilon;"
                                   "direction = next_exp_avg / bias1 / root + weight_decay * param;"

@@ -1,6 +1,8 @@
 /* core/compile/kernels/loop_kernel.c: the variant of a loop, and the bodies of a cover. */
 #include "core/compile/kernels/loop_kernel.h"
 
+#include <string.h>
+
 #include "core/compile/memory/pack_intervals.h"
 
 /* A capture holds every launch of every step. */
@@ -55,10 +57,12 @@ tn_loop_areas tn_loop_areas_of(const tn_loop_body *body, const tn_loop_attribute
 
 /* ---- the kernel ---- */
 
-/* Pairs of operand and result: the last value of a state in place may lie over the first one. */
+/* Pairs of operand and result: the last value of a state in place may lie over the first one, and without
+ * states an output over a sequence. */
 static int32_t loop_inplace_pairs(const tn_loop_body *body, const tn_loop_attributes *a,
                                   int32_t (*pairs)[2]) {
-  int32_t n = 0;
+  int32_t n = body->n_inplace;
+  memcpy(pairs, body->inplace, (size_t)n * sizeof *pairs);
   for (int64_t i = 0; i < a->states; i++) {
     if (!tn_loop_is_in_place(body, a, i)) continue;
     pairs[n][0] = tn_loop_first_state(a) + (int32_t)i;
@@ -72,7 +76,7 @@ static tn_status loop_query(tn_query *q) {
   const tn_loop_attributes *a = q->match->nodes[0].node->attributes;
   const tn_loop_body *body;
   TN_TRY(tn_loop_bodies_find(target, a, &body));
-  int32_t(*pairs)[2] = tn_alloc(q, tn_size_mul((size_t)a->states + 1, sizeof *pairs));
+  int32_t(*pairs)[2] = tn_alloc(q, tn_size_mul((size_t)(a->states + body->n_inplace) + 1, sizeof *pairs));
   if (pairs == NULL) return TN_ENOMEM;
   double steps = (double)a->steps;
   tn_variant v = {.struct_size = sizeof v,

@@ -22,9 +22,10 @@ typedef struct tn_loop_body {
   struct tn_program *program;
   struct tn_state_map *constants; /* a region for each of them, in their order */
   int64_t arena_bytes, constant_bytes, folded_bytes, prepared_bytes;
-  int32_t launches; /* of a step */
-  double step_s;    /* predicted */
-  double start_s;   /* of the launches in front of the first step */
+  int32_t launches;                 /* of a step */
+  int32_t n_inplace, (*inplace)[2]; /* as of a variant */
+  double step_s;                    /* predicted */
+  double start_s;                   /* of the launches in front of the first step */
   bool deterministic, capturable;
   const bool *in_place; /* per state: its next value is written over it */
 } tn_loop_body;

@@ -181,7 +181,7 @@ static tn_layout recorded_layout(const tn_recorded_choices *replay, const tn_pla
 /* ---- the pass ---- */
 
 static tn_status assign_parameter_layout(parameter_layouts *p, const tn_placement *param, tn_val gradient) {
-  bool open = param->type.rank > 1;
+  bool open = param->type.rank > 1 && p->map->regions.v[param->region].align <= TN_REGION_ALIGN_ELEMENTS;
   tn_layout layout = tn_layout_row_major(param->type.rank);
   p->parameter_uses.n = 0;
   if (open) TN_TRY(add_parameter_readers(p, param, &open));

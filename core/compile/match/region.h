@@ -5,7 +5,7 @@
 #include "core/compile/match/match.h"
 
 /* With more nodes a kernel's inner loop spills registers; with more operands it runs out of pointers. */
-enum { TN_REGION_NODES = 48, TN_REGION_OPERANDS = 24 };
+enum { TN_REGION_NODES = 128, TN_REGION_OPERANDS = 24 };
 
 typedef struct tn_region_nodes {
   uint32_t node[TN_REGION_NODES]; /* in the order in which they joined; every prefix is a region, too */

@@ -178,6 +178,10 @@ static const tn_option optimizer_rows[] = {
            "the perturbation of a number of a parameter has the scale of its magnitude (ASAM)"),
     TN_OPT(tn_optimizer_section, sharpness_eta, TN_OPT_FLOAT, "0.01", ">= 0",
            "sharpness_adaptive: added to the magnitudes"),
+    TN_OPT(
+        tn_optimizer_section, state_dtype, TN_OPT_ENUM, "f32", "f32|bf16|int8",
+        "how the optimizer's states are kept; bf16: rounded stochastically; int8: 8 bits for an element and "
+        "a greatest magnitude for each block of 256, of parameters with at least 4096 elements"),
     TN_OPT(tn_optimizer_section, ema, TN_OPT_FLOAT, "0", "[0, 1)",
            "decay of an exponential moving average (EMA) of parameters and running statistics, which "
            "validation, the best checkpoint, eval and predict use: min(ema, (1 + n) / (10 + n)) after n "

@@ -83,9 +83,11 @@ typedef struct tn_optimizer_section {
   double lookahead_alpha;
   double sharpness, sharpness_eta;
   int32_t sharpness_adaptive;
+  int32_t state_dtype; /* TN_STATES_... */
   double ema;
   int64_t swa_from;
 } tn_optimizer_section;
+enum { TN_STATES_F32 = 0, TN_STATES_BF16 = 1, TN_STATES_INT8 = 2 };
 
 /* Whether a state of the optimizer is the average of the parameter. */
 static inline bool tn_optimizer_has_average(const tn_optimizer *kind) {

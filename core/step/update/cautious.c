@@ -49,6 +49,7 @@ tn_val tn_updater_step_cautiously(tn_updater *u, const tn_val results[TN_UPDATE_
   tn_val kept = results[1], step = results[2], gradient = results[3];
   tn_val agrees = tn_gt(b, tn_mul(b, step, gradient), tn_scalar(b, TN_F32, 0));
   agrees = tn_to_dtype(b, agrees, TN_F32);
-  tn_val factors = u->one ? cautious_factor(b, agrees) : cautious_factors(u, agrees);
+  tn_val factors = u->one ? cautious_factor(b, agrees)
+                          : tn_updater_shape(u, cautious_factors(u, tn_updater_flatten(u, agrees)));
   return tn_sub(b, kept, tn_mul(b, step, tn_mul(b, agrees, factors)));
 }

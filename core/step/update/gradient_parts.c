@@ -19,13 +19,27 @@ static bool gradient_parts_keep(const tn_graph *g, tn_val gradient) {
   return node->op->op_class == TN_CLASS_MATMUL && !tn_text_equal(node->op->item.name, "matmul");
 }
 
-/* Appends the parameters whose gradients have the dtype and that are frozen until that epoch to `sorted`. */
-static tn_status gradient_parts_add(tn_updater *u, int64_t until, int32_t dtype, tn_trained_parameter *sorted,
+/* Whether the states of a parameter are rows of its part's region that have 8 bits for an element. */
+static bool gradient_parts_have_blocks(const tn_updater *u, const tn_trained_parameter *param) {
+  return u->settings->optimizer.state_dtype == TN_STATES_INT8 &&
+         u->settings->optimizer_kind->granularity == TN_UPDATE_ELEMENTWISE &&
+         tn_type_count(&param->state->type) >= TN_STATE_LEAST;
+}
+
+static bool gradient_parts_has(const tn_updater *u, const tn_gradient_part *part,
+                               const tn_trained_parameter *param) {
+  return param->until == part->until && tn_val_type(u->b, param->gradient)->dtype == part->dtype &&
+         gradient_parts_have_blocks(u, param) == part->blocks;
+}
+
+/* Appends the parameters of a part to `sorted`: those whose gradients have its dtype, that are frozen until
+ * its epoch and whose states have its form. */
+static tn_status gradient_parts_add(tn_updater *u, tn_gradient_part part, tn_trained_parameter *sorted,
                                     int32_t *n) {
-  tn_gradient_part part = {.until = until, .dtype = dtype, .first = *n, .bucket = -1};
+  part.first = *n;
+  part.bucket = -1;
   for (int32_t i = 0; i < u->n_params; i++)
-    if (u->params[i].until == until && tn_val_type(u->b, u->params[i].gradient)->dtype == dtype)
-      sorted[(*n)++] = u->params[i];
+    if (gradient_parts_has(u, &part, &u->params[i])) sorted[(*n)++] = u->params[i];
   part.n = *n - part.first;
   if (u->shards > 1) return tn_updater_divide_part(u, &part, sorted);
   if (part.n > 0) u->parts[u->n_parts++] = part;
@@ -52,8 +66,10 @@ tn_status tn_updater_divide(tn_updater *u) {
   TN_TRY(tn_build_status(u->b));
   if (u->shards > 1) TN_TRY(tn_updater_find_kinds(u));
   for (int64_t until = 0; until >= 0; until = gradient_parts_next(u, until))
-    for (size_t k = 0; k < sizeof part_dtypes / sizeof *part_dtypes; k++)
-      TN_TRY(gradient_parts_add(u, until, part_dtypes[k], sorted, &n));
+    for (size_t k = 0; k < 2 * sizeof part_dtypes / sizeof *part_dtypes; k++) {
+      tn_gradient_part part = {.until = until, .dtype = part_dtypes[k / 2], .blocks = k % 2 != 0};
+      TN_TRY(gradient_parts_add(u, part, sorted, &n));
+    }
   u->params = sorted;
   return TN_OK;
 }

@@ -8,7 +8,7 @@
 tn_val tn_updater_look_ahead(tn_updater *u, tn_val next) {
   tn_build *b = u->b;
   const tn_optimizer_section *s = &u->settings->optimizer;
-  tn_val slow = tn_build_state(b, "slow", tn_val_type(b, next), "zeros");
+  tn_val slow = tn_updater_exact_state(u, "slow", tn_val_type(b, next));
   tn_val updates = tn_build_counter(b, TN_UPDATES), k = tn_scalar(b, TN_I64, (double)s->lookahead);
   tn_val meet = tn_eq(b, tn_remainder(b, updates, k), tn_scalar(b, TN_I64, 0)), first = tn_le(b, updates, k);
   tn_val moved = tn_add(b, slow, tn_affine(b, tn_sub(b, next, slow), s->lookahead_alpha, 0));

@@ -22,10 +22,11 @@ const char *tn_updater_own(const tn_updater *u, const char *prefix, const char *
   return tn_arena_printf(u->arena, "%s%s%s%s%s", prefix, first, turn, second, name);
 }
 
-const char *tn_updater_region(const tn_updater *u, const tn_gradient_part *part, const char *name) {
+static const char *optimizer_state_name(const tn_updater *u, const tn_gradient_part *part, const char *name,
+                                        int32_t dtype) {
   bool cast = part->dtype != TN_F32;
-  const char *text =
-      tn_arena_printf(u->arena, "%s.f32%s%s", name, cast ? "." : "", cast ? tn_dtype_name(part->dtype) : "");
+  const char *text = tn_arena_printf(u->arena, "%s.%s%s%s%s", name, tn_dtype_name(dtype), cast ? "." : "",
+                                     cast ? tn_dtype_name(part->dtype) : "", part->blocks ? ".int8" : "");
   if (text != NULL && part->until > 0)
     text = tn_arena_printf(u->arena, "%s.%lld", text, (long long)part->until + 1);
   if (text != NULL && u->settings->turn != NULL)
@@ -34,18 +35,24 @@ const char *tn_updater_region(const tn_updater *u, const tn_gradient_part *part,
   return tn_arena_printf(u->arena, "%s.b%d", text, (int)part->bucket);
 }
 
+const char *tn_updater_region(const tn_updater *u, const tn_gradient_part *part, const char *name) {
+  return optimizer_state_name(u, part, name, TN_F32);
+}
+
 const char *tn_updater_counter(const tn_updater *u, const tn_gradient_part *part) {
   if (u->settings->turn != NULL) return tn_updater_own(u, TN_UPDATES_STATE, "");
   if (part->until == 0) return TN_UPDATES_STATE;
   return tn_arena_printf(u->arena, TN_UPDATES_STATE ".%lld", (long long)part->until + 1);
 }
 
-/* The index of the part's region, which is created if it does not exist. */
+/* The index of the part's region, which is created if it does not exist. `per`: elements of the part for each
+ * of the region. */
 static tn_status optimizer_state_region(tn_updater *u, const tn_gradient_part *part, const char *name,
-                                        int32_t *region) {
-  const char *full = tn_updater_region(u, part, name);
+                                        int32_t dtype, int64_t per, int32_t *region) {
+  const char *full = optimizer_state_name(u, part, name, dtype);
   if (full == NULL) return TN_ENOMEM;
-  TN_TRY(tn_state_map_region(u->map, full, TN_F32, region));
+  TN_TRY(tn_state_map_region(u->map, full, dtype, region));
+  if (part->blocks) tn_state_map_align(u->map, *region, (int32_t)(TN_STATE_BLOCK / per));
   tn_state_map_divide(u->map, *region, u->shards);
   return TN_OK;
 }
@@ -77,10 +84,13 @@ tn_status tn_updater_allocate(tn_updater *u) {
   TN_TRY(optimizer_state_place_frozen(u));
   for (int32_t k = 0; k < u->n_parts; k++) {
     tn_gradient_part *part = &u->parts[k];
-    TN_TRY(optimizer_state_region(u, part, TN_PARAM_REGION, &region));
+    TN_TRY(optimizer_state_region(u, part, TN_PARAM_REGION, TN_F32, 1, &region));
     for (int32_t i = part->first; i < part->first + part->n; i++)
       TN_TRY(optimizer_state_place_parameter(u, &u->params[i], region));
     optimizer_state_sort(u, part);
+    if (part->blocks)
+      tn_state_map_extend(u->map, region,
+                          tn_updater_padded_blocks(u->map->regions.v[region].count, u->shards));
     part->count = u->map->regions.v[region].count;
     part->held = part->count / u->shards;
   }
@@ -89,19 +99,25 @@ tn_status tn_updater_allocate(tn_updater *u) {
 
 /* The optimizer state of one parameter, under the name that checkpoints use: "conv1.weight.momentum". */
 static tn_status optimizer_state_allocate(tn_updater *u, const tn_trained_parameter *param, const char *name,
-                                          int32_t region) {
+                                          int64_t per, int32_t region) {
+  const tn_type *type = &param->state->type;
+  int32_t dtype = u->map->regions.v[region].dtype;
   tn_gstate state = {.path = tn_arena_printf(u->arena, "%s.%s", param->state->path, name),
-                     .type = param->state->type,
+                     .type = {dtype, 1, {(tn_type_count(type) + per - 1) / per}},
                      .what = TN_STATE_OPTIMIZER,
                      .init = "",
                      .where = ""};
   if (state.path == NULL) return TN_ENOMEM;
-  return tn_state_map_add(u->map, &state, region, param->offset);
+  if (per == 1) {
+    state.type = *type;
+    state.type.dtype = dtype;
+  }
+  return tn_state_map_add(u->map, &state, region, param->offset / per);
 }
 
 static tn_status optimizer_state_follow_parameters(tn_updater *u, int32_t region) {
   int32_t params;
-  TN_TRY(optimizer_state_region(u, u->part, TN_PARAM_REGION, &params));
+  TN_TRY(optimizer_state_region(u, u->part, TN_PARAM_REGION, TN_F32, 1, &params));
   tn_state_map_follow(u->map, region, params);
   return TN_OK;
 }
@@ -117,28 +133,34 @@ static tn_val optimizer_state_scalar(tn_build *b, tn_updater *u, const char *nam
   return state;
 }
 
-/* tn_build_state of an elementwise optimizer: a region with the offsets of the parameters. */
-tn_val tn_updater_flat_state(tn_build *b, void *context, const char *name, const tn_type *type,
-                             const char *init) {
-  tn_updater *u = context;
+/* The region of a state, with the offsets of the parameters, or with those of their blocks. */
+static tn_status optimizer_state_place(tn_updater *u, const char *name, const tn_type *type) {
   const tn_gradient_part *part = u->part;
-  if (type->rank == 0) return optimizer_state_scalar(b, u, name, type, init);
+  int64_t per = part->blocks && type->dims[0] * TN_STATE_BLOCK == part->held ? TN_STATE_BLOCK : 1;
   int32_t region;
-  const char *whole = tn_updater_region(u, part, name);
-  const char *path = whole ? tn_arena_printf(u->arena, "@%s", whole) : NULL;
-  tn_status status = path ? TN_OK : TN_ENOMEM;
-  if (status == TN_OK && (type->dtype != TN_F32 || type->rank != 1 || type->dims[0] != part->held))
-    status = tn_failf(
+  if (type->rank != 1 || type->dims[0] * per != part->held)
+    return tn_failf(
         u->env, TN_EINVAL,
         "state '%s' is neither of the parameter's type nor a scalar, as an elementwise optimizer requires",
         name);
+  TN_TRY(optimizer_state_region(u, part, name, type->dtype, per, &region));
+  if (per == 1) TN_TRY(optimizer_state_follow_parameters(u, region));
+  for (int32_t i = part->first; i < part->first + part->n; i++)
+    TN_TRY(optimizer_state_allocate(u, &u->params[i], name, per, region));
+  tn_state_map_extend(u->map, region, part->count / per);
+  return TN_OK;
+}
+
+tn_val tn_updater_flat_state(tn_build *b, void *context, const char *name, const tn_type *type,
+                             const char *init) {
+  tn_updater *u = context;
+  if (type->rank == 0) return optimizer_state_scalar(b, u, name, type, init);
+  const char *whole = optimizer_state_name(u, u->part, name, type->dtype);
+  const char *path = whole ? tn_arena_printf(u->arena, "@%s", whole) : NULL;
+  tn_status status = path ? TN_OK : TN_ENOMEM;
   if (status == TN_OK && !tn_text_equal(init, "zeros"))
     status = tn_failf(u->env, TN_EINVAL, "state '%s' is initialized with %s, expected zeros", name, init);
-  if (status == TN_OK) status = optimizer_state_region(u, part, name, &region);
-  if (status == TN_OK) status = optimizer_state_follow_parameters(u, region);
-  for (int32_t i = part->first; status == TN_OK && i < part->first + part->n; i++)
-    status = optimizer_state_allocate(u, &u->params[i], name, region);
-  if (status == TN_OK) tn_state_map_extend(u->map, region, part->count);
+  if (status == TN_OK) status = optimizer_state_place(u, name, type);
   if (status != TN_OK) {
     tn_builder_fail(b, status);
     return 0;
@@ -148,7 +170,6 @@ tn_val tn_updater_flat_state(tn_build *b, void *context, const char *name, const
   return state;
 }
 
-/* tn_build_state of an optimizer that updates one parameter at a time: any type and initializer. */
 tn_val tn_updater_parameter_state(tn_build *b, void *context, const char *name, const tn_type *type,
                                   const char *init) {
   tn_updater *u = context;

@@ -181,19 +181,19 @@ static tn_status parameter_groups_add_input(tn_updater *u, const char *name, tn_
   return TN_OK;
 }
 
-/* One value per element of the part's region, from the ranges of the groups. */
+/* One value for each element of the part's region, or for each block, from the ranges of the groups. */
 static tn_status parameter_groups_spread(tn_updater *u, tn_val values, tn_val *spread) {
   const tn_gradient_part *part = u->part;
   int64_t *starts = tn_arena_alloc(u->arena, tn_size_mul((size_t)part->n, sizeof *starts));
   int64_t *index = tn_arena_alloc(u->arena, tn_size_mul((size_t)part->n, sizeof *index));
-  int64_t ranges = 0;
+  int64_t ranges = 0, per = part->blocks ? TN_STATE_BLOCK : 1;
   if (starts == NULL || index == NULL) return TN_ENOMEM;
   for (int32_t i = part->first; i < part->first + part->n; i++) {
     if (ranges > 0 && index[ranges - 1] == u->params[i].group) continue;
-    starts[ranges] = ranges == 0 ? 0 : u->params[i].offset;
+    starts[ranges] = ranges == 0 ? 0 : u->params[i].offset / per;
     index[ranges++] = u->params[i].group;
   }
-  *spread = tn_spread(u->b, values, ranges, starts, ranges, index, part->count);
+  *spread = tn_spread(u->b, values, ranges, starts, ranges, index, part->count / per);
   return tn_build_status(u->b);
 }
 
@@ -208,5 +208,5 @@ tn_val tn_updater_option(tn_build *b, void *context, const char *name) {
   }
   if (status == TN_OK) status = parameter_groups_spread(u, value, &result);
   if (status != TN_OK) tn_builder_fail(b, status);
-  return result;
+  return status == TN_OK ? tn_updater_shape(u, result) : 0;
 }

@@ -24,9 +24,9 @@ static tn_val update_counter(tn_build *b, void *context, int32_t which) {
 
 /* A scalar state is the same for all parts, and is committed by the first. */
 static void update_commit(tn_build *b, void *context, tn_val state, tn_val now) {
-  const tn_updater *u = context;
+  tn_updater *u = context;
   const tn_gnode *maker = tn_graph_maker(u->graph, state);
-  if (tn_build_status(b) != TN_OK) return;
+  if (tn_build_status(b) != TN_OK || tn_updater_keep(u, state, now)) return;
   if (maker == NULL || maker->op != &tn_op_state) {
     tn_builder_fail(b, tn_failf(u->env, TN_EINVAL, "tn_build_commit: expected a result of tn_build_state"));
     return;
@@ -83,23 +83,25 @@ static tn_status update_call_optimizer(tn_updater *u, const tn_val in[2], const 
                           .option_value = tn_updater_option,
                           .commit = update_commit,
                           .counter = u->part->until > 0 || u->settings->turn != NULL ? update_counter : NULL,
-                          .state = u->one ? tn_updater_parameter_state : tn_updater_flat_state};
+                          .state = tn_updater_kept_state};
   size_t first = u->graph->nodes.n;
+  u->kept = NULL;
   tn_builder_push(u->b, &frame);
   tn_status status = tn_optimizer_update(u->b, kind, options);
   /* the first error is the cause: the optimizer may have failed because of it */
   if (status != TN_OK) tn_builder_fail(u->b, status);
   status = tn_wrap(u->env, tn_build_status(u->b), "optimizer '%s'", kind->item.name);
   if (status == TN_OK) status = update_follow(u, yielded, next);
+  if (status == TN_OK && u->shards > 1) status = update_refuse_random(u, first);
+  if (status == TN_OK) status = tn_updater_store_states(u, in[0], next);
   tn_builder_pop(u->b);
-  TN_TRY(status);
-  return u->shards > 1 ? update_refuse_random(u, first) : TN_OK;
+  return status;
 }
 
 /* Of the ops of a part's update. Random streams depend on it, and are those of before for the first part. */
 static const char *update_prefix(const tn_updater *u, const tn_gradient_part *part, const char *region) {
   if (part->bucket >= 0) return tn_arena_printf(u->arena, "bucket %d", (int)part->bucket);
-  return part->dtype == TN_F32 && part->until == 0 ? "" : region;
+  return part->dtype == TN_F32 && part->until == 0 && !part->blocks ? "" : region;
 }
 
 static tn_status update_flat_region(tn_updater *u, const tn_gradient_part *part, uint64_t seed) {
@@ -110,7 +112,9 @@ static tn_status update_flat_region(tn_updater *u, const tn_gradient_part *part,
   if (!param) return TN_ENOMEM;
   const char *prefix = update_prefix(u, part, region);
   if (prefix == NULL) return TN_ENOMEM;
-  TN_TRY(update_call_optimizer(u, (tn_val[]){param, part->gradient}, prefix, seed, &next));
+  TN_TRY(tn_updater_begin_blocks(u));
+  const tn_val in[2] = {tn_updater_shape(u, param), tn_updater_shape_gradient(u, part->gradient)};
+  TN_TRY(update_call_optimizer(u, in, prefix, seed, &next));
   tn_updater_watch_region(u, part, param, next);
   TN_TRY(tn_graph_commit(u->graph, path, next, 0));
   return tn_updater_average(u, next);
@@ -161,7 +165,8 @@ static tn_status update_count(tn_updater *u) {
 
 /* Commits of the update take effect only if it is applied. The model's own commits precede `first`. */
 static void update_predicate_commits(tn_updater *u, size_t first) {
-  for (size_t i = first; i < u->graph->commits.n; i++) u->graph->commits.v[i].predicate = u->applied;
+  for (size_t i = first; i < u->graph->commits.n; i++)
+    if (!tn_updater_has_chosen(u, &u->graph->commits.v[i])) u->graph->commits.v[i].predicate = u->applied;
 }
 
 static tn_status update_emit_gradients(tn_updater *u, uint64_t seed) {

@@ -11,6 +11,9 @@
  * layer_depths.c       find_depths              [optimizer] layer_decay: the layers of the parameters
  * optimizer_state.c    allocate, state          locations of parameters and optimizer state
  * loss_scaling.c       scale, guard, unscale    loss scaling, and which updates are applied
+ * state_dtypes.c       kept states              [optimizer] state_dtype: states in 16 or 8 bits
+ * state_blocks.c         begin, end              blocks of states in 8 bits
+ * dynamic_map.c        encode, decode           the 256 numbers of states in 8 bits
  * averages.c           average                  averages of parameters and statistics
  * clip.c               clip                     limits of the gradients
  * cautious.c           step_cautiously          [optimizer] cautious
@@ -27,6 +30,7 @@
 typedef struct tn_gradient_part {
   int64_t until;    /* the last epoch in which they are frozen; 0: none */
   int32_t dtype;    /* in which the gradients are computed */
+  bool blocks;      /* states in 8 bits: rows of TN_STATE_BLOCK elements, where each parameter begins one */
   int32_t first, n; /* parameters */
   int32_t bucket;   /* with a sharded optimizer a part is one bucket, and this is its number; else -1 */
   int64_t count;    /* elements of the region, set by `allocate` */
@@ -40,6 +44,15 @@ typedef struct tn_update_group {
   double lr;       /* factor of the learning rate */
   bool decays;     /* whether it has weight decay */
 } tn_update_group;
+
+/* A state of the optimizer that is kept in another form than the optimizer sees. */
+typedef struct tn_kept_state {
+  tn_val shown, next;               /* as the optimizer sees it: f32, before and after the update */
+  tn_val old, old_maxima;           /* as it is kept, before the update, in the shape of the optimizer */
+  const char *name, *path, *maxima; /* the paths of the state, and of the greatest magnitudes of its blocks */
+  int32_t dtype, values;            /* of the state; TN_VALUES_... */
+  struct tn_kept_state *before;
+} tn_kept_state;
 
 typedef struct tn_updater {
   tn_env *env;
@@ -60,6 +73,8 @@ typedef struct tn_updater {
   int32_t shards;                  /* the ranks that share the update; 1: each updates all parameters */
   const tn_gradient_part *part;    /* the current part */
   const tn_trained_parameter *one; /* optimizers for one parameter at a time: the current parameter */
+  struct tn_block_loop *loop;      /* of the current part's blocks; NULL: none */
+  tn_kept_state *kept;             /* of the optimizer's call under way, the last one first */
   tn_val scale;                    /* of the loss, an f32 scalar; 0: the loss is not scaled */
   tn_val unscale;                  /* 1 / scale, set by `guard` */
   tn_val ascent_norm; /* [optimizer] sharpness: of the gradients of the first pass; 0: there is one pass */
@@ -145,23 +160,54 @@ tn_status tn_updater_watch_gradients(tn_updater *u);
 void tn_updater_watch_region(tn_updater *u, const tn_gradient_part *part, tn_val now, tn_val next);
 void tn_updater_watch_parameter(tn_updater *u, const tn_trained_parameter *param, tn_val now, tn_val next);
 tn_status tn_updater_watch_outputs(tn_updater *u);
+/* [optimizer] state_dtype. Frame callback: tn_build_state of an optimizer. */
+tn_val tn_updater_kept_state(tn_build *b, void *updater, const char *name, const tn_type *type,
+                             const char *init);
+/* A state of a wrapper, which is always f32. */
+tn_val tn_updater_exact_state(tn_updater *u, const char *name, const tn_type *type);
+/* Notes the next value of a kept state; false: the state is not kept. */
+bool tn_updater_keep(tn_updater *u, tn_val shown, tn_val next);
+/* After the optimizer's call, in its frame: commits the kept states, and ends the part's blocks; *next is the
+ * new value of `param` as the optimizer made it, and becomes that of the part. */
+tn_status tn_updater_store_states(tn_updater *u, tn_val param, tn_val *next);
+/* The elements of a region with blocks, which are a whole number of loops' groups. (state_blocks.c) */
+int64_t tn_updater_padded_blocks(int64_t count, int32_t shards);
+/* Between both, the optimizer sees the current part in blocks, or in groups of them: the body of a loop,
+ * which chooses between the old and the new values where the update is conditional. */
+tn_status tn_updater_begin_blocks(tn_updater *u);
+tn_status tn_updater_end_blocks(tn_updater *u, int32_t n, const tn_val *old, tn_val *values);
+/* Whether a loop has chosen the value of a commit. */
+bool tn_updater_has_chosen(const tn_updater *u, const tn_gcommit *commit);
+/* The gradient of the part in the optimizer's shape: its factors are part of the loop. */
+tn_val tn_updater_shape_gradient(tn_updater *u, tn_val flat);
+/* The current part's vector, which has a number for each element or for each block, in the shape in which the
+ * optimizer sees it; and back, where there is no loop. */
+tn_val tn_updater_shape(tn_updater *u, tn_val flat);
+tn_val tn_updater_flatten(const tn_updater *u, tn_val shaped);
+/* The numbers that codes stand for: -1 to 1, or 0 to 1 if they are positive, f32. And the codes, u8, of the
+ * numbers nearest to magnitudes between 0 and 1 with signs. (dynamic_map.c) */
+tn_val tn_dynamic_map_decode(tn_build *b, tn_val codes, bool positive);
+tn_val tn_dynamic_map_encode(tn_build *b, tn_val magnitude, tn_val sign, bool positive);
 /* Frame callback: the value of a scheduled option for the current parameters; 0: it is a number. */
 tn_val tn_updater_option(tn_build *b, void *updater, const char *name);
 
+/* Elements of a block of a state in 8 bits, and of the smallest parameter with such states. */
+enum { TN_STATE_BLOCK = 256, TN_STATE_LEAST = 4096 };
 /* Gives the parameters of each part contiguous locations in a region. */
 tn_status tn_updater_allocate(tn_updater *u);
 /* "PREFIX.NAME", or "PREFIX.PHASE.NAME" of a [phase NAME]: what each phase has for itself. NULL: out of
  * memory. */
 const char *tn_updater_own(const tn_updater *u, const char *prefix, const char *name);
 /* The name of the part's region of parameters or optimizer state, "param.f32", "param.f32.bf16" if the
- * gradients are bf16, "param.f32.bf16.4" if they are trained from epoch 4 on, and "param.f32.bf16.4.b2" if
- * they are bucket 2 of a sharded optimizer, and "param.f32/critic" of [phase critic]; in the updater's arena.
- * NULL: out of memory. */
+ * gradients are bf16, "param.f32.int8" if states have 8 bits, "param.f32.bf16.4" if they are trained from
+ * epoch 4 on, and "param.f32.bf16.4.b2" if they are bucket 2 of a sharded optimizer, and "param.f32/critic"
+ * of [phase critic]; in the updater's arena. NULL: out of memory. */
 const char *tn_updater_region(const tn_updater *u, const tn_gradient_part *part, const char *name);
 /* The path of the counter of the part's updates, TN_UPDATES_STATE, "run.updates.4", or of a [phase NAME],
  * whose parts may be NULL, "run.updates.critic"; NULL: out of memory. */
 const char *tn_updater_counter(const tn_updater *u, const tn_gradient_part *part);
-/* Frame callbacks: tn_build_state of an elementwise optimizer, and of one for one parameter at a time. */
+/* The state of an elementwise optimizer, a number for each element of the part, or for each block; and that
+ * of an optimizer for one parameter at a time. */
 tn_val tn_updater_flat_state(tn_build *b, void *updater, const char *name, const tn_type *type,
                              const char *init);
 tn_val tn_updater_parameter_state(tn_build *b, void *updater, const char *name, const tn_type *type,

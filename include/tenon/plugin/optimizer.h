@@ -41,6 +41,12 @@ enum {
   TN_UPDATE_PER_PARAMETER = 1
 };
 
+enum {
+  TN_VALUES_SIGNED = 0,
+  TN_VALUES_POSITIVE = 1, /* at least 0, such as a mean of squares: 8 bits need no sign */
+  TN_VALUES_EXACT = 2     /* f32 always: it is a parameter itself, or a step that grows by small factors */
+};
+
 /* Of a formula. */
 typedef struct tn_optimizer_state {
   /* A state called "average" is read in place of the parameter by validation, prediction and the weights of
@@ -52,6 +58,7 @@ typedef struct tn_optimizer_state {
   /* 1: one number for all elements, which depends on `updates` and options that are numbers alone; 0: of the
    * parameter's shape. */
   uint32_t scalar;
+  uint32_t values;        /* TN_VALUES_SIGNED, ...: how [optimizer] state_dtype may keep it */
   const char *in_formula; /* its name in the formula where an option has the same; NULL: name */
 } tn_optimizer_state;
 
