@@ -30,8 +30,9 @@ static tn_val matrix_decayed(tn_build *b, tn_val lr) {
 typedef struct muon_options {
   double lr, weight_decay, momentum, beta1, beta2, epsilon;
   int64_t steps;
-  int32_t nesterov, adjust, adamw;
+  int32_t nesterov, adjust, adamw, products;
 } muon_options;
+enum { MUON_BF16 = 0, MUON_F32 = 1 };
 enum { MUON_ORIGINAL = 0, MUON_MATCH_RMS_ADAMW = 1, MUON_NONE = 2 };
 
 static const tn_option muon_rows[] = {
@@ -44,6 +45,8 @@ static const tn_option muon_rows[] = {
     TN_OPT(
         muon_options, adjust, TN_OPT_ENUM, "original", "original|match_rms_adamw|none",
         "factor of lr for a matrix of A rows and B columns: sqrt(max(1, A / B)), 0.2 sqrt(max(A, B)), or 1"),
+    TN_OPT(muon_options, products, TN_OPT_ENUM, "bf16", "bf16|f32",
+           "dtype of the matrices of the iterations; sums are f32"),
     TN_OPT(muon_options, adamw, TN_OPT_FLAG, "no", NULL,
            "matrices are updated as vectors are, for the [group.NAME] of embeddings and of the last layer"),
     TN_OPT(muon_options, beta1, TN_OPT_FLOAT, "0.9", "[0, 1)", "of vectors: decay of the mean of gradients"),
@@ -52,21 +55,38 @@ static const tn_option muon_rows[] = {
            "of vectors: added to the root of the mean square"),
     TN_OPT_END};
 
+/* x rounded as the matrices of the iterations are. */
+static tn_val muon_rounded(tn_build *b, tn_val x, int32_t dtype) {
+  return tn_to_dtype(b, tn_to_dtype(b, x, dtype), TN_F32);
+}
+
+/* scale * product + plus * x, rounded once. */
+static tn_val muon_sum(tn_build *b, tn_val product, double scale, tn_val x, double plus) {
+  tn_val sum = tn_add(b, tn_affine(b, tn_to_dtype(b, x, TN_F32), plus, 0),
+                      tn_affine(b, tn_to_dtype(b, product, TN_F32), scale, 0));
+  return tn_to_dtype(b, sum, tn_val_type(b, x)->dtype);
+}
+
+/* x with its norm as the length. */
+static tn_val muon_normed(tn_build *b, tn_val x, int32_t dtype) {
+  x = muon_rounded(b, x, dtype);
+  tn_val norm = muon_rounded(b, tn_sqrt(b, tn_reduce_sum(b, tn_mul(b, x, x), 0, NULL, 0)), dtype);
+  return tn_to_dtype(b, tn_div(b, x, tn_maximum(b, norm, tn_scalar(b, TN_F32, 1e-7))), dtype);
+}
+
 /* The factors of a matrix with its singular values near 1, by an iteration of degree five whose slope at 0 is
  * as steep as possible (Jordan et al., "Muon", 2024). The smaller dimension comes first, so that products are
  * small. */
-static tn_val muon_orthogonal(tn_build *b, tn_val x, int64_t steps) {
+static tn_val muon_orthogonal(tn_build *b, tn_val x, const muon_options *o) {
   bool tall = tn_val_dim(b, x, 0) > tn_val_dim(b, x, 1);
-  tn_val norm = tn_sqrt(b, tn_reduce_sum(b, tn_mul(b, x, x), 0, NULL, 0));
-  x = tn_div(b, x, tn_maximum(b, norm, tn_scalar(b, TN_F32, 1e-7)));
-  for (int64_t i = 0; i < steps; i++) {
+  x = muon_normed(b, x, o->products == MUON_BF16 ? TN_BF16 : TN_F32);
+  for (int64_t i = 0; i < o->steps; i++) {
     tn_val gram = tn_matmul(b, x, x, 0, tall, !tall, 0);
-    tn_val curve = tn_add(b, tn_affine(b, gram, -4.775, 0),
-                          tn_affine(b, tn_matmul(b, gram, gram, 0, 0, 0, 0), 2.0315, 0));
+    tn_val curve = muon_sum(b, tn_matmul(b, gram, gram, 0, 0, 0, 0), 2.0315, gram, -4.775);
     tn_val moved = tall ? tn_matmul(b, x, curve, 0, 0, 0, 0) : tn_matmul(b, curve, x, 0, 0, 0, 0);
-    x = tn_add(b, tn_affine(b, x, 3.4445, 0), moved);
+    x = muon_sum(b, moved, 1, x, 3.4445);
   }
-  return x;
+  return tn_to_dtype(b, x, TN_F32);
 }
 
 static double muon_factor(int32_t adjust, const int64_t dims[2]) {
@@ -85,7 +105,7 @@ static tn_status muon_update(tn_build *b, const void *given) {
   matrix_dims(&type, dims);
   tn_build_commit(b, buffer, mean);
   tn_val step = o->nesterov ? matrix_blend(b, mean, o->momentum, grad) : mean;
-  step = muon_orthogonal(b, tn_reshape(b, step, 2, dims), o->steps);
+  step = muon_orthogonal(b, tn_reshape(b, step, 2, dims), o);
   step = tn_affine(b, tn_reshape(b, step, type.rank, type.dims), muon_factor(o->adjust, dims), 0);
   tn_build_yield(b, 0, tn_sub(b, matrix_decayed(b, lr), tn_mul(b, step, lr)));
   return TN_OK;
@@ -96,11 +116,10 @@ static int32_t muon_takes(const void *given, const tn_type *param) {
 }
 
 const tn_optimizer optimizer_muon = {
-    .item =
-        TN_ITEM(tn_optimizer, TN_OPTIMIZER, "muon",
-                "momentum of matrices made orthogonal (Jordan et al., 2024), as PyTorch defines it, in f32; "
-                "vectors are updated by adamw",
-                muon_options, muon_rows),
+    .item = TN_ITEM(tn_optimizer, TN_OPTIMIZER, "muon",
+                    "momentum of matrices made orthogonal (Jordan et al., 2024), as PyTorch defines it; "
+                    "vectors are updated by adamw",
+                    muon_options, muon_rows),
     .granularity = TN_UPDATE_PER_PARAMETER,
     .update = muon_update,
     .takes = muon_takes,

@@ -33,13 +33,14 @@ class free:
 
 
 class muon:
-    """Matrices by Muon, with its iteration in f32 in place of bf16; vectors by AdamW."""
-    def __init__(self, parameters, lr, weight_decay, **options):
+    """Matrices by Muon, with its iteration in bf16 or f32; vectors by AdamW."""
+    def __init__(self, parameters, lr, weight_decay, products=torch.bfloat16, **options):
+        self.products = products
         self.parts = [T.Muon([p for p in parameters if p.dim() == 2], lr=lr, weight_decay=weight_decay, **options),
                       T.AdamW([p for p in parameters if p.dim() < 2], lr=lr, weight_decay=weight_decay)]
 
     def step(self):
-        torch.bfloat16, narrow = torch.float32, torch.bfloat16
+        torch.bfloat16, narrow = self.products, torch.bfloat16
         for part in self.parts:
             part.step()
         torch.bfloat16 = narrow
@@ -154,6 +155,10 @@ CASES = {
     "muon lr=0.02": lambda p: muon(p, lr=0.02, weight_decay=0.1),
     "muon lr=0.02 nesterov=no momentum=0.8 steps=3 adjust=match_rms_adamw weight_decay=0.01":
         lambda p: muon(p, lr=0.02, weight_decay=0.01, nesterov=False, momentum=0.8, ns_steps=3, adjust_lr_fn="match_rms_adamw"),
+    "muon lr=0.02 products=f32": lambda p: muon(p, lr=0.02, weight_decay=0.1, products=torch.float32),
+    "muon lr=0.02 products=f32 nesterov=no momentum=0.8 steps=3 adjust=match_rms_adamw weight_decay=0.01":
+        lambda p: muon(p, lr=0.02, weight_decay=0.01, products=torch.float32, nesterov=False, momentum=0.8, ns_steps=3,
+                       adjust_lr_fn="match_rms_adamw"),
     "muon lr=0.02 adamw=yes weight_decay=0.1": lambda p: T.AdamW(p, lr=0.02, weight_decay=0.1),
     "schedule_free_adamw lr=0.02 weight_decay=0.1": lambda p: free(schedulefree.AdamWScheduleFree, p, lr=0.02, weight_decay=0.1),
     "schedule_free_adamw beta1=0.8 weight_power=1":

@@ -13,13 +13,10 @@
 #include "backends/shared/matmul_batch.h"
 #include "tenon/attributes.h"
 
-enum {
-  BF16_DEPTH = 2048, /* of a part: the scratch of a chunk holds its operands as f32 */
-  RESULTS = 3        /* of a split, at most */
-};
+enum { RESULTS = 3 /* of a split, at most */ };
 
 /* The ops that a kernel fuses with the product. */
-enum { PLAIN, RELU, RELU_GRAD, BIAS_GRAD, ADD, GELU, GELU_GRAD, SPLIT };
+enum { PLAIN, RELU, RELU_GRAD, BIAS_GRAD, ADD, GELU, GELU_GRAD, SPLIT, CAST };
 
 typedef struct matmul_kernel {
   tn_gemm_partition partition;
@@ -37,7 +34,7 @@ static int32_t matmul_kind(const tn_match *match) {
     const char *op;
     int32_t kind;
   } second[] = {{"maximum", RELU}, {"gt", RELU_GRAD},        {"matmul", BIAS_GRAD}, {"add", ADD},
-                {"gelu", GELU},    {"gelu_grad", GELU_GRAD}, {"slice", SPLIT}};
+                {"gelu", GELU},    {"gelu_grad", GELU_GRAD}, {"slice", SPLIT},      {"cast", CAST}};
   for (size_t i = 0; match->n_nodes > 1 && i < sizeof second / sizeof *second; i++)
     if (strcmp(match->nodes[1].node->op, second[i].op) == 0) return second[i].kind;
   return PLAIN;
@@ -51,6 +48,7 @@ static const tn_match_node *matmul_product_node(const tn_match *match) {
 static int32_t matmul_flags(const tn_match *match) {
   int32_t kind = matmul_kind(match);
   if (kind == BIAS_GRAD) return TN_GEMM_ROW_SUMS;
+  if (kind == CAST) return TN_GEMM_WIDE;
   return kind != PLAIN || match->n_in > 2 ? TN_GEMM_EPILOGUE : 0;
 }
 
@@ -73,15 +71,15 @@ static void matmul_make(const tn_match *match, const void *backend, matmul_kerne
   if (p->kind == GELU || p->kind == GELU_GRAD)
     p->approximate = ((const tn_gelu_attributes *)match->nodes[1].node->attributes)->approximate;
   int64_t products = p->kind == SPLIT ? matmul_split_columns(match, p) : p->batch.products;
-  tn_gemm_partition_make(&p->partition, y->dtype, t->transpose_a, t->transpose_b, products, p->batch.rows,
-                         y->dims[y->rank - 1], a->dims[a->rank - (t->transpose_a ? 2 : 1)],
+  tn_gemm_partition_make(&p->partition, product->out[0].dtype, t->transpose_a, t->transpose_b, products,
+                         p->batch.rows, y->dims[y->rank - 1], a->dims[a->rank - (t->transpose_a ? 2 : 1)],
                          matmul_flags(match));
 }
 
 static tn_status matmul_check_product(tn_query *q) {
   const tn_match *match = q->match;
   const tn_matmul_attributes *t = matmul_product_node(match)->node->attributes;
-  int32_t dtype = match->out[0]->dtype;
+  int32_t dtype = matmul_product_node(match)->node->out[0].dtype;
   if (dtype != TN_F32 && dtype != TN_BF16)
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "elements are %s, expected f32 or bf16", tn_dtype_name(dtype));
   if (t->math != TN_MATH_FULL)
@@ -96,13 +94,19 @@ static double matmul_preactivation_s(const tn_device_properties *device, const t
              : 0;
 }
 
+/* Whether nothing is done to the sums but a cast. */
+static bool matmul_is_alone(const tn_match *match) {
+  int32_t kind = matmul_kind(match);
+  return kind == CAST || (kind == PLAIN && (match->n_in < 3 || match->in[2] == NULL));
+}
+
 static tn_status matmul_offer(tn_query *q) {
   static const char *const names[] = {"straight", "dots", "packed", "gathered"};
   matmul_kernel plan;
   matmul_make(q->match, q->backend, &plan);
-  if (plan.partition.dtype == TN_BF16 && plan.partition.depth > BF16_DEPTH)
-    return tn_fail(q, TN_EUNSUPPORTED, NULL, "sums of %lld products of bf16, expected at most %d at once",
-                   (long long)plan.partition.depth, BF16_DEPTH);
+  if (!tn_gemm_fits(&plan.partition, matmul_is_alone(q->match)))
+    return tn_fail(q, TN_EUNSUPPORTED, NULL, "sums of %lld products of bf16 are too long to convert at once",
+                   (long long)plan.partition.depth);
   return tn_offer(q, (tn_variant){.name = names[plan.partition.method],
                                   .workspace_bytes = tn_gemm_workspace_bytes(&plan.partition),
                                   .prepared_bytes = (int64_t)sizeof plan,
@@ -213,6 +217,14 @@ static tn_status matmul_check_split(tn_query *q) {
   return TN_OK;
 }
 
+/* y = matmul(a, b); z = cast(y), of bf16 to f32: the sums are f32, and are not rounded. */
+static tn_status matmul_check_cast(tn_query *q) {
+  const tn_match *match = q->match;
+  if (match->nodes[0].node->out[0].dtype == TN_BF16 && match->out[0]->dtype == TN_F32) return TN_OK;
+  return tn_fail(q, TN_EUNSUPPORTED, NULL, "a cast of %s to %s, expected bf16 to f32",
+                 tn_dtype_name(match->nodes[0].node->out[0].dtype), tn_dtype_name(match->out[0]->dtype));
+}
+
 static tn_status onednn_matmul_query(tn_query *q) {
   static tn_status (*const checks[])(tn_query * q) = {[RELU] = matmul_check_relu,
                                                       [RELU_GRAD] = matmul_check_relu_grad,
@@ -220,7 +232,8 @@ static tn_status onednn_matmul_query(tn_query *q) {
                                                       [ADD] = matmul_check_add,
                                                       [GELU] = matmul_check_f32,
                                                       [GELU_GRAD] = matmul_check_gelu_grad,
-                                                      [SPLIT] = matmul_check_split};
+                                                      [SPLIT] = matmul_check_split,
+                                                      [CAST] = matmul_check_cast};
   int32_t kind = matmul_kind(q->match);
   tn_status status = matmul_check_product(q);
   if (status == TN_OK && kind != PLAIN) status = checks[kind](q);
@@ -246,7 +259,8 @@ typedef struct matmul_job {
 static tn_gemm_epilogue matmul_epilogue(const matmul_kernel *p) {
   static const int32_t ops[] = {
       [RELU] = TN_EPILOGUE_RELU, [RELU_GRAD] = TN_EPILOGUE_RELU_GRAD, [ADD] = TN_EPILOGUE_ADD,
-      [GELU] = TN_EPILOGUE_GELU, [GELU_GRAD] = TN_EPILOGUE_GELU_GRAD, [SPLIT] = TN_EPILOGUE_NONE};
+      [GELU] = TN_EPILOGUE_GELU, [GELU_GRAD] = TN_EPILOGUE_GELU_GRAD, [SPLIT] = TN_EPILOGUE_NONE,
+      [CAST] = TN_EPILOGUE_NONE};
   return (tn_gemm_epilogue){.op = ops[p->kind], .approximate = p->approximate};
 }
 
@@ -265,7 +279,7 @@ static void matmul_find_matrices(const tn_launch *l, const matmul_kernel *p, int
                                  tn_gemm_matrices *x) {
   int64_t size = (int64_t)tn_dtype_size(p->partition.dtype), a, b;
   tn_matmul_batch_at(&p->batch, product, &a, &b);
-  int64_t c = product * p->partition.m * p->partition.n * size;
+  int64_t c = product * p->partition.m * p->partition.n * (p->kind == CAST ? (int64_t)sizeof(float) : size);
   int32_t last = p->kind == GELU ? l->n_out - 1 : 0;
   int32_t beside = p->kind == ADD ? 3 : p->kind == RELU_GRAD || p->kind == GELU_GRAD ? 2 : -1;
   x->a = (const char *)l->in[0].data + a * size;
@@ -332,6 +346,9 @@ static tn_status onednn_matmul_launch(tn_launch *l) {
 
 TN_DEFINE_KERNEL(onednn, matmul, "onednn_matmul", "y = matmul(a, b, bias?)",
                  "vectorized product of matrices in place",
+                 TN_KERNEL_CALLBACKS_WITH(onednn_matmul, tn_delete_prepared));
+TN_DEFINE_KERNEL(onednn, matmul_cast, "onednn_matmul_cast", "y = matmul(a, b); z = cast(y)",
+                 "a product of bf16 with results in f32",
                  TN_KERNEL_CALLBACKS_WITH(onednn_matmul, tn_delete_prepared));
 TN_DEFINE_KERNEL(onednn, matmul_relu, "onednn_matmul_relu", "y = matmul(a, b, bias?); z = maximum(y, c)",
                  "a product and the ReLU behind it",

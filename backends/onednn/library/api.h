@@ -52,6 +52,10 @@ dnnl_status_t tn_dnnl_new_convolution(dnnl_engine_t engine, const tn_dnnl_convol
                                       dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t hint,
                                       dnnl_primitive_desc_t *primitive);
 
+/* c = a b, of matrices. */
+dnnl_status_t tn_dnnl_new_matmul(dnnl_engine_t engine, tn_dnnl_desc a, tn_dnnl_desc b, tn_dnnl_desc c,
+                                 dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *primitive);
+
 /* Post-ops: the sum with the previous contents of the result, and max(0, result). */
 dnnl_status_t tn_dnnl_append_sum(dnnl_post_ops_t ops);
 dnnl_status_t tn_dnnl_append_relu(dnnl_post_ops_t ops);

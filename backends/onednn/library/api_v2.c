@@ -56,6 +56,14 @@ dnnl_status_t tn_dnnl_new_convolution(dnnl_engine_t engine, const tn_dnnl_convol
   return dnnl_primitive_desc_create(primitive, &desc, attributes, engine, hint);
 }
 
+dnnl_status_t tn_dnnl_new_matmul(dnnl_engine_t engine, tn_dnnl_desc a, tn_dnnl_desc b, tn_dnnl_desc c,
+                                 dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *primitive) {
+  dnnl_matmul_desc_t desc;
+  dnnl_status_t status = dnnl_matmul_desc_init(&desc, a, b, NULL, c);
+  if (status != dnnl_success) return status;
+  return dnnl_primitive_desc_create(primitive, &desc, attributes, engine, NULL);
+}
+
 dnnl_status_t tn_dnnl_append_sum(dnnl_post_ops_t ops) { return dnnl_post_ops_append_sum(ops, 1.0f); }
 
 dnnl_status_t tn_dnnl_append_relu(dnnl_post_ops_t ops) {

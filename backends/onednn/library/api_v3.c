@@ -65,6 +65,11 @@ dnnl_status_t tn_dnnl_new_convolution(dnnl_engine_t engine, const tn_dnnl_convol
   }
 }
 
+dnnl_status_t tn_dnnl_new_matmul(dnnl_engine_t engine, tn_dnnl_desc a, tn_dnnl_desc b, tn_dnnl_desc c,
+                                 dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *primitive) {
+  return dnnl_matmul_primitive_desc_create(primitive, engine, a, b, NULL, c, attributes);
+}
+
 /* Without a zero point, in the type of the result. */
 dnnl_status_t tn_dnnl_append_sum(dnnl_post_ops_t ops) {
   return dnnl_post_ops_append_sum(ops, 1.0f, 0, dnnl_data_type_undef);

@@ -67,8 +67,9 @@ static void optimizers_are_those_of_their_libraries(void **state) {
 }
 
 /* All kinds of state: vectors, one number for all, averages, and those of one parameter. */
-static const char *const kinds[] = {"nadam lr=0.01", "schedule_free_adamw lr=0.02", "muon lr=0.02",
-                                    "lion lr=0.01 cautious=yes lookahead=3", "adafactor"};
+static const char *const kinds[] = {"nadam lr=0.01", "schedule_free_adamw lr=0.02",
+                                    "muon lr=0.02 products=f32", "lion lr=0.01 cautious=yes lookahead=3",
+                                    "adafactor"};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static void expect_same(const char *what, int run, int other, double within) {

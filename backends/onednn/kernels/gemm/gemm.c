@@ -1,6 +1,4 @@
 /* backends/onednn/kernels/gemm/gemm.c: partitions products into tiles, and tiles into chunks. */
-#include <stdbool.h>
-
 #include "backends/onednn/kernels/gemm/gemm.h"
 #include "backends/shared/integer_math.h"
 #include "backends/shared/cost.h"
@@ -18,7 +16,8 @@ enum {
   LEAST_ROWS = 32,
   PART_DEPTH = 384,        /* of k, at least */
   PART_ELEMENTS = 1 << 17, /* of a part, which stays in the second-level cache */
-  PARTS = 8
+  PARTS = 8,
+  BF16_DEPTH = 2048 /* of k at a time: the scratch of a chunk holds its operands as f32 */
 };
 
 /* ---- the partition ------------------------------------------------------------------------------- */
@@ -72,11 +71,18 @@ static int64_t gemm_packed_floats(const tn_gemm_partition *c) {
   return c->method == TN_GEMM_GATHERED ? round_up(tn_gemm_gathered_floats(c->tile_m, c->tile_n), 16) : 0;
 }
 
+/* Of the operands in bf16 that a chunk has as f32. */
+static int64_t gemm_bf16_depth(const tn_gemm_partition *c) { return balanced_step(c->depth, BF16_DEPTH); }
+
+bool tn_gemm_fits(const tn_gemm_partition *c, bool alone) {
+  return c->dtype != TN_BF16 || c->depth <= BF16_DEPTH || (alone && c->method != TN_GEMM_DOTS);
+}
+
 static int64_t gemm_scratch_bytes(const tn_gemm_partition *c) {
-  int64_t floats = gemm_packed_floats(c);
+  int64_t floats = gemm_packed_floats(c), depth = gemm_bf16_depth(c);
   if (c->dtype == TN_BF16)
-    floats += round_up(c->tile_m * c->depth, 16) + round_up(c->depth * c->tile_n, 16) +
-              2 * c->tile_m * c->tile_n + c->tile_n;
+    floats += round_up(c->tile_m * depth, 16) + round_up(depth * c->tile_n, 16) + 2 * c->tile_m * c->tile_n +
+              c->tile_n;
   return round_up(floats, 16) * (int64_t)sizeof(float);
 }
 
@@ -200,33 +206,66 @@ static float *gemm_widen(const tn_gemm_loops *loops, const void *from, int64_t a
   return to;
 }
 
+/* The scratch of a range in bf16: packed panels, and the operands and results as f32. */
+typedef struct gemm_widened {
+  float *panel, *a, *b, *operand, *bias, *c;
+} gemm_widened;
+
+static gemm_widened gemm_widened_in(const tn_gemm_partition *c, float *scratch) {
+  int64_t depth = gemm_bf16_depth(c);
+  gemm_widened w = {.panel = scratch, .a = scratch + gemm_packed_floats(c)};
+  w.b = w.a + round_up(c->tile_m * depth, 16);
+  w.operand = w.b + round_up(depth * c->tile_n, 16);
+  w.bias = w.operand + c->tile_m * c->tile_n;
+  w.c = w.bias + c->tile_n;
+  return w;
+}
+
+/* Adds the product over the k of a range to g->c. */
+static void gemm_run_widened(const tn_gemm_partition *c, const tn_gemm_loops *loops,
+                             const tn_gemm_matrices *x, const tn_gemm_extent *r, const gemm_widened *w,
+                             tn_sgemm *g) {
+  g->k = r->k;
+  g->a_i = c->transpose_a ? 1 : r->k;
+  g->a_k = c->transpose_a ? r->m : 1;
+  g->b_k = c->transpose_b ? 1 : r->n;
+  g->b_j = c->transpose_b ? r->k : 1;
+  g->a = c->transpose_a ? gemm_widen(loops, x->a, r->k0 * c->m + r->m0, r->k, c->m, r->m, w->a)
+                        : gemm_widen(loops, x->a, r->m0 * c->k + r->k0, r->m, c->k, r->k, w->a);
+  g->b = c->transpose_b ? gemm_widen(loops, x->b, r->n0 * c->k + r->k0, r->n, c->k, r->k, w->b)
+                        : gemm_widen(loops, x->b, r->k0 * c->n + r->n0, r->k, c->n, r->n, w->b);
+  gemm_run(c, loops, g, w->panel);
+  g->adds = 1;
+}
+
+/* Where the sums of a range are made: in their place if they stay f32, else in the scratch. */
+static void gemm_place_sums(const tn_gemm_partition *c, const tn_gemm_matrices *x, const tn_gemm_extent *r,
+                            const gemm_widened *w, float *parts, tn_sgemm *g) {
+  int64_t at = r->m0 * c->n + r->n0;
+  bool wide = c->flags & TN_GEMM_WIDE;
+  g->c = c->parts > 1 ? parts + r->part * c->m * c->n + at : wide ? (float *)x->c + at : w->c;
+  g->c_i = c->parts > 1 || wide ? c->n : r->n;
+}
+
 /* Converts the operands of a range to f32 in the scratch, and the result back: sums are rounded once, at the
  * end. */
 static void gemm_run_bf16(const tn_gemm_partition *c, const tn_gemm_loops *loops, const tn_gemm_matrices *x,
                           const tn_gemm_epilogue *epilogue, const tn_gemm_extent *r, float *scratch,
                           float *parts) {
-  float *panel = scratch, *a = panel + gemm_packed_floats(c), *b = a + round_up(c->tile_m * c->depth, 16),
-        *operand = b + round_up(c->depth * c->tile_n, 16), *bias = operand + c->tile_m * c->tile_n;
-  int64_t at = r->m0 * c->n + r->n0;
+  gemm_widened w = gemm_widened_in(c, scratch);
+  int64_t at = r->m0 * c->n + r->n0, depth = gemm_bf16_depth(c), done = 0;
   tn_sgemm g = gemm_range_product(c, r, epilogue, parts);
-  g.c = bias + c->tile_n;
-  g.c_i = r->n;
-  if (c->parts > 1) {
-    g.c = parts + r->part * c->m * c->n + at;
-    g.c_i = c->n;
-  }
-  g.a_i = c->transpose_a ? 1 : r->k;
-  g.a_k = c->transpose_a ? r->m : 1;
-  g.b_k = c->transpose_b ? 1 : r->n;
-  g.b_j = c->transpose_b ? r->k : 1;
-  g.a = c->transpose_a ? gemm_widen(loops, x->a, r->k0 * c->m + r->m0, r->k, c->m, r->m, a)
-                       : gemm_widen(loops, x->a, r->m0 * c->k + r->k0, r->m, c->k, r->k, a);
-  g.b = c->transpose_b ? gemm_widen(loops, x->b, r->n0 * c->k + r->k0, r->n, c->k, r->k, b)
-                       : gemm_widen(loops, x->b, r->k0 * c->n + r->n0, r->k, c->n, r->n, b);
-  if (x->bias != NULL) g.epilogue.bias = gemm_widen(loops, x->bias, r->n0, 1, 0, r->n, bias);
-  if (x->operand != NULL) g.epilogue.operand = gemm_widen(loops, x->operand, at, r->m, c->n, r->n, operand);
-  gemm_run(c, loops, &g, panel);
-  if (c->parts > 1) return;
+  gemm_place_sums(c, x, r, &w, parts, &g);
+  if (x->bias != NULL) g.epilogue.bias = gemm_widen(loops, x->bias, r->n0, 1, 0, r->n, w.bias);
+  if (x->operand != NULL) g.epilogue.operand = gemm_widen(loops, x->operand, at, r->m, c->n, r->n, w.operand);
+  do {
+    tn_gemm_extent range = *r;
+    range.k0 += done;
+    range.k = least(depth, r->k - done);
+    gemm_run_widened(c, loops, x, &range, &w, &g);
+    done += range.k;
+  } while (done < r->k);
+  if (c->parts > 1 || c->flags & TN_GEMM_WIDE) return;
   for (int64_t i = 0; i < r->m; i++) loops->narrow(g.c + i * r->n, (uint16_t *)x->c + at + i * c->n, r->n);
 }
 
@@ -239,9 +278,10 @@ void tn_gemm_run_range(const tn_gemm_partition *c, const tn_gemm_loops *loops, c
 /* n sums over the parts, which are `step` floats apart. */
 static void gemm_join(const tn_gemm_partition *c, const tn_gemm_loops *loops, float *first, int64_t step,
                       int64_t n, void *to, int64_t at) {
-  float *sum = c->dtype == TN_BF16 ? first : (float *)to + at;
+  bool narrow = c->dtype == TN_BF16 && !(c->flags & TN_GEMM_WIDE);
+  float *sum = narrow ? first : (float *)to + at;
   loops->add_parts(first, c->parts, step, n, sum);
-  if (c->dtype == TN_BF16) loops->narrow(sum, (uint16_t *)to + at, n);
+  if (narrow) loops->narrow(sum, (uint16_t *)to + at, n);
 }
 
 void tn_gemm_join_chunk(const tn_gemm_partition *c, const tn_gemm_loops *loops, float *parts, int64_t chunk,

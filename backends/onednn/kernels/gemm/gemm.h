@@ -2,6 +2,8 @@
  * team, and their execution. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "backends/onednn/kernels/gemm/loops.h"
 
 enum { TN_GEMM_STRAIGHT = 0, TN_GEMM_DOTS = 1, TN_GEMM_PACKED = 2, TN_GEMM_GATHERED = 3 };
@@ -21,7 +23,8 @@ typedef struct tn_gemm_partition {
 
 enum {
   TN_GEMM_EPILOGUE = 1, /* the sums have an epilogue, so k is not summed in parts */
-  TN_GEMM_ROW_SUMS = 2  /* the sums of A's rows are wanted, which `gathered` computes on its way */
+  TN_GEMM_ROW_SUMS = 2, /* the sums of A's rows are wanted, which `gathered` computes on its way */
+  TN_GEMM_WIDE = 4      /* the results of a product in bf16 are f32 */
 };
 void tn_gemm_partition_make(tn_gemm_partition *partition, int32_t dtype, int32_t transpose_a,
                             int32_t transpose_b, int64_t products, int64_t m, int64_t n, int64_t k,
@@ -33,7 +36,11 @@ static inline int64_t tn_gemm_workspace_bytes(const tn_gemm_partition *partition
 /* Estimated seconds on so many threads. */
 double tn_gemm_partition_cost_s(const tn_gemm_partition *partition, const tn_device_properties *device);
 
-/* The matrices of one product, in elements of the dtype of the partition. */
+/* Whether a chunk has room for its operands as f32. alone: the sums have no epilogue and no bias, so that a
+ * long k can go range by range. */
+bool tn_gemm_fits(const tn_gemm_partition *partition, bool alone);
+
+/* The matrices of one product, in elements of the dtype of the partition; c is f32 with TN_GEMM_WIDE. */
 typedef struct tn_gemm_matrices {
   const void *a, *b, *bias, *operand; /* operand: the epilogue's; bias and operand may be NULL */
   void *c, *preactivation;            /* preactivation may be NULL */

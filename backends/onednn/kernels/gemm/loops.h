@@ -45,6 +45,7 @@ typedef struct tn_sgemm {
   int64_t c_i;
   tn_gemm_epilogue epilogue;
   float *row_sums; /* of `gathered`: gets the sums of A's rows, unless NULL */
+  int32_t adds; /* 1: C has sums over an earlier range of k, to which the product is added; not of `dots` */
 } tn_sgemm;
 
 enum {

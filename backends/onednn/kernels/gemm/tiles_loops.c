@@ -57,7 +57,7 @@ V_INLINE void tile_compute(const tn_sgemm *g, const tn_gemm_strip *s, int64_t in
       for (int j = 0; j < n; j++) sum[i][j] += x * line[j];
     }
   }
-  const int first = s->k0 == 0, last = s->k0 + s->k == g->k;
+  const int first = s->k0 == 0 && !g->adds, last = s->k0 + s->k == g->k;
 #pragma GCC unroll 8
   for (int i = 0; i < m; i++) {
     int64_t at = (index * s->rows + i) * g->c_i + s->j;

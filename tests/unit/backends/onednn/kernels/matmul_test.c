@@ -6,7 +6,7 @@
 
 #include "tests/unit/backends/onednn/defined_gelu.h"
 
-extern const tn_kernel tn_kernel_onednn_matmul, tn_kernel_onednn_matmul_add,
+extern const tn_kernel tn_kernel_onednn_matmul, tn_kernel_onednn_matmul_add, tn_kernel_onednn_matmul_cast,
     tn_kernel_onednn_matmul_bias_grad, tn_kernel_onednn_matmul_gelu, tn_kernel_onednn_matmul_gelu_grad,
     tn_kernel_onednn_matmul_kept_gelu, tn_kernel_onednn_matmul_relu, tn_kernel_onednn_matmul_relu_grad,
     tn_kernel_onednn_matmul_split_2, tn_kernel_onednn_matmul_split_3;
@@ -82,6 +82,37 @@ static void products_with_bias_and_relu_are_right(void **state) {
         expect_near(&y, i, j, relu ? fmax(sum, 0) : sum, magnitude);
       }
     free(a.data), free(b.data), free(bias.data), free(limit.data), free(y.data);
+  }
+}
+
+/* Products of bf16 with results in bf16 and in f32, and sums that are longer than the scratch of a chunk. */
+static void long_sums_of_bf16_are_right(void **state) {
+  (void)state;
+  static const shape some[] = {{140, 60, 4100}, {70, 130, 2500}, {64, 300, 9}, {140, 150, 400}, {5, 4, 0}};
+  tn_rng rng = tn_rng_at(47, 0);
+  for (int32_t c = 0; c < 40; c++) {
+    shape s = some[c / 8];
+    tn_matmul_attributes t = {c & 1, c >> 1 & 1};
+    int32_t wide = c >> 2 & 1;
+    if (s.k > 2048 && s.m <= 128 && t.transpose_b && !t.transpose_a)
+      continue; /* refused: dots of whole rows */
+    operand a = drawn(matrix(TN_BF16, s.m, s.k, t.transpose_a), &rng),
+            b = drawn(matrix(TN_BF16, s.k, s.n, t.transpose_b), &rng),
+            y = zeroed(RIG_TYPE(wide ? TN_F32 : TN_BF16, s.m, s.n));
+    tn_type narrow = RIG_TYPE(TN_BF16, s.m, s.n);
+    static rig_match m;
+    rig_start(&m);
+    int32_t in[3] = {rig_in(&m, &a.type), rig_in(&m, &b.type), wide ? -1 : rig_in(&m, NULL)};
+    int32_t product = rig_node(&m, "matmul", &t, in, wide ? 2 : 3, &narrow, 1);
+    rig_out(&m, wide ? rig_node(&m, "cast", NULL, &product, 1, &y.type, 1) : product);
+    rig_run_on_all(wide ? &tn_kernel_onednn_matmul_cast : &tn_kernel_onednn_matmul, &m,
+                   (void *[]){a.data, b.data, NULL}, (void *[]){y.data});
+    for (int64_t i = 0; i < s.m; i += 1 + s.m / 10)
+      for (int64_t j = 0; j < s.n; j += 1 + s.n / 40) {
+        double magnitude, sum = element(&a, &b, &t, i, j, &magnitude);
+        expect_near(&y, i, j, sum, magnitude);
+      }
+    free(a.data), free(b.data), free(y.data);
   }
 }
 
@@ -405,6 +436,7 @@ static void failing_allocations_are_reported(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(long_sums_of_bf16_are_right),
       cmocka_unit_test(products_with_bias_and_relu_are_right),
       cmocka_unit_test(the_gradient_of_a_relu_joins_the_product),
       cmocka_unit_test(a_gelu_joins_the_product),

@@ -1,5 +1,5 @@
 /* The descriptions of layouts agree with tenon/plugin/storage.h in the library's own reorders; lists of
- * primitives fail without leaks. */
+ * primitives fail without leaks; products of matrices are right. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/onednn/library/primitive_list.h"
+#include "backends/onednn/library/matmul.h"
 #include "tenon/plugin/storage.h"
 
 /* ---- a host ---- */
@@ -241,6 +241,87 @@ static void the_librarys_reference_is_refused(void **state) {
   assert_int_equal(r->list.n_steps, 0);
 }
 
+/* ---- products ---- */
+
+enum { ROWS = 130, COLUMNS = 140, DEPTH = 150 };
+
+static float float_of(const tn_type *type, const void *data, int64_t at) {
+  uint32_t bits = element(type, data, at) << (type->dtype == TN_BF16 ? 16 : 0);
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+static void *drawn_matrix(const tn_type *type) {
+  size_t size = tn_dtype_size(type->dtype);
+  uint8_t *data = malloc((size_t)tn_type_count(type) * size);
+  for (int64_t k = 0; k < tn_type_count(type); k++) {
+    uint32_t bits = drawn(type, k);
+    memcpy(data + (size_t)k * size, &bits, size);
+  }
+  return data;
+}
+
+static void launch_product(rig *r, const tn_type *a, const tn_type *b, const tn_type *c,
+                           void *const data[3]) {
+  void *prepared = NULL;
+  assert_int_equal(tn_primitive_list_compile(&r->list, &prepared), TN_OK);
+  tn_layout plain = tn_layout_row_major(2);
+  tn_view in[2] = {{*a, plain, data[0]}, {*b, plain, data[1]}}, out = {*c, plain, data[2]};
+  void *workspace = aligned_alloc(64, (size_t)tn_primitive_list_workspace(&r->list) + 64);
+  tn_launch launch = {.env = r->env,
+                      .struct_size = sizeof(tn_launch),
+                      .n_in = 2,
+                      .n_out = 1,
+                      .in = in,
+                      .out = &out,
+                      .prepared = prepared,
+                      .workspace = workspace};
+  assert_int_equal(tn_primitive_list_launch(&launch), TN_OK);
+  tn_primitive_list_release(&r->env, prepared);
+  free(workspace);
+}
+
+/* The operands are small integers: f32 represents the sums, and bf16 rounds them by at most one part in 256.
+ */
+static void expect_product(const tn_type *a, const tn_type *b, const tn_type *c,
+                           const tn_matmul_attributes *t, void *const data[3]) {
+  for (int64_t i = 0; i < ROWS; i += 13)
+    for (int64_t j = 0; j < COLUMNS; j++) {
+      double sum = 0, got = (double)float_of(c, data[2], i * COLUMNS + j);
+      for (int64_t k = 0; k < DEPTH; k++)
+        sum += (double)float_of(a, data[0], t->transpose_a ? k * ROWS + i : i * DEPTH + k) *
+               (double)float_of(b, data[1], t->transpose_b ? j * DEPTH + k : k * COLUMNS + j);
+      double within = c->dtype == TN_BF16 ? sum / 256 : 0, distance = got > sum ? got - sum : sum - got;
+      if (!(distance <= within)) fail_msg("element %d, %d is %g, expected %g", (int)i, (int)j, got, sum);
+    }
+}
+
+/* Without AVX-512, the library has only its reference for products of bf16. */
+static void products_of_matrices_are_right(void **state) {
+  static const int32_t dtypes[3][2] = {{TN_F32, TN_F32}, {TN_BF16, TN_BF16}, {TN_BF16, TN_F32}};
+  rig *r = *state;
+  for (int32_t i = 0; i < 12; i++) {
+    tn_matmul_attributes t = {i & 1, i >> 1 & 1, TN_MATH_FULL};
+    int32_t dtype = dtypes[i / 4][0];
+    tn_type a = {dtype, 2, {t.transpose_a ? DEPTH : ROWS, t.transpose_a ? ROWS : DEPTH}},
+            b = {dtype, 2, {t.transpose_b ? COLUMNS : DEPTH, t.transpose_b ? DEPTH : COLUMNS}},
+            c = {dtypes[i / 4][1], 2, {ROWS, COLUMNS}};
+    const tn_type *in[2] = {&a, &b}, *out[1] = {&c};
+    tn_node node = {.op = "matmul", .attributes = &t};
+    tn_match_node first = {.node = &node};
+    tn_match match = {.nodes = &first, .n_nodes = 1, .in = in, .n_in = 2, .out = out, .n_out = 1};
+    restart(r);
+    tn_status status = tn_dnnl_matmul_list(&r->list, &match);
+    if (status == TN_EUNSUPPORTED && dtype == TN_BF16 && tn_onednn_isa() < TN_ISA_AVX512) continue;
+    assert_int_equal(status, TN_OK);
+    void *data[3] = {drawn_matrix(&a), drawn_matrix(&b), drawn_matrix(&c)};
+    launch_product(r, &a, &b, &c, data);
+    expect_product(&a, &b, &c, &t, data);
+    for (int32_t k = 0; k < 3; k++) free(data[k]);
+  }
+}
+
 static tn_status compile_list(tn_env *env) {
   static const tn_type type = {TN_F32, 1, {8}}, other = {TN_BF16, 1, {8}};
   static const tn_layout line = {1, 0, {0}, {{0, 0}}};
@@ -280,6 +361,7 @@ int main(void) {
       TEST(a_layout_comes_back),
       TEST(what_the_library_does_not_have_is_refused),
       TEST(the_librarys_reference_is_refused),
+      TEST(products_of_matrices_are_right),
       cmocka_unit_test(refused_memory_leaks_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
