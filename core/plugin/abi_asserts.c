@@ -298,12 +298,13 @@ AT(tn_run_info, samples, 144); AT(tn_run_info, valid_samples, 152); AT(tn_run_in
 AT(tn_run_info, parameters, 168); AT(tn_run_info, planned_bytes, 176); AT(tn_run_info, resumed, 184);
 AT(tn_run_info, replayed, 188); AT(tn_run_info, remarks, 192); AT(tn_run_info, frozen, 200);
 AT(tn_run_info, use, 208); AT(tn_run_info, better_policy, 216);
-SIZED(tn_event, 144, 8); AT(tn_event, kind, 4); AT(tn_event, epoch, 8); AT(tn_event, step, 16);
+SIZED(tn_event, 152, 8); AT(tn_event, kind, 4); AT(tn_event, epoch, 8); AT(tn_event, step, 16);
 AT(tn_event, step_in_epoch, 24); AT(tn_event, steps_in_epoch, 32); AT(tn_event, seconds, 40);
 AT(tn_event, samples_per_s, 48); AT(tn_event, lr, 56); AT(tn_event, n_train, 64); AT(tn_event, n_valid, 68);
 AT(tn_event, train, 72); AT(tn_event, valid, 80); AT(tn_event, text, 88); AT(tn_event, skipped, 96);
 AT(tn_event, loss_scale, 104); AT(tn_event, table, 112); AT(tn_event, n_watched, 120);
 AT(tn_event, n_histograms, 124); AT(tn_event, watched, 128); AT(tn_event, histograms, 136);
+AT(tn_event, sparsity, 144);
 ITEM(tn_observer, 72, 8); AT(tn_observer, always, 40); AT(tn_observer, prints, 44); AT(tn_observer, open, 48);
 AT(tn_observer, event, 56); AT(tn_observer, close, 64);
 

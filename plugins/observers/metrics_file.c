@@ -149,6 +149,7 @@ static tn_status add_json(metrics_file *m, tn_env *env, const tn_event *e) {
   if (e->loss_scale != 0) TN_TRY(run_file_print(&m->file, env, ", \"loss_scale\": "));
   if (e->loss_scale != 0) TN_TRY(add_json_number(m, env, e->loss_scale));
   if (e->skipped >= 0) TN_TRY(run_file_print(&m->file, env, ", \"skipped\": %lld", (long long)e->skipped));
+  if (e->sparsity >= 0) TN_TRY(run_file_print(&m->file, env, ", \"sparsity\": %.6g", e->sparsity));
   TN_TRY(add_json_metrics(m, env, "train", e->train, e->n_train));
   TN_TRY(add_json_metrics(m, env, "valid", e->valid, e->n_valid));
   return run_file_print(&m->file, env, "}\n");

@@ -61,6 +61,7 @@ static tn_status tensorboard_step(tensorboard *t, tn_env *env, const tn_event *e
 static tn_status tensorboard_epoch(tensorboard *t, tn_env *env, const tn_event *e) {
   TN_TRY(tensorboard_scalar(t, env, e, "", "epoch", (double)e->epoch + 1));
   if (e->skipped >= 0) TN_TRY(tensorboard_scalar(t, env, e, "", "skipped", (double)e->skipped));
+  if (e->sparsity >= 0) TN_TRY(tensorboard_scalar(t, env, e, "", "sparsity", e->sparsity));
   TN_TRY(tensorboard_metrics(t, env, e, "epoch", e->train, e->n_train));
   return tensorboard_metrics(t, env, e, "valid", e->valid, e->n_valid);
 }

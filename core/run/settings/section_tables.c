@@ -344,6 +344,24 @@ static const tn_option adapt_rows[] = {
            "patterns of other parameters that are trained in full, as those of a new head: fc.*"),
     TN_OPT_END};
 
+static const tn_option prune_rows[] = {
+    TN_OPT(tn_prune_section, sparsity, TN_OPT_FLOAT, "0.5", "[0, 1)", "the share of weights that are zero"),
+    TN_OPT(tn_prune_section, initial, TN_OPT_FLOAT, "0", "[0, 1)",
+           "the share at `first`, where there is `last`"),
+    TN_OPT(tn_prune_section, match, TN_OPT_TEXT, "*", NULL,
+           "patterns of the parameters, of those with two dimensions or more: *.weight"),
+    TN_OPT(tn_prune_section, pattern, TN_OPT_TEXT, "none", NULL,
+           "2:4: two of four neighbours along the last dimension stay, in place of `sparsity`; none: any do"),
+    TN_OPT(tn_prune_section, first, TN_OPT_INT, "0", ">= 0", "steps or epochs in front of the first choice"),
+    TN_OPT(tn_prune_section, last, TN_OPT_INT, "0", ">= 0",
+           "steps or epochs in front of the last choice; between both the share grows as "
+           "sparsity + (initial - sparsity) (1 - done)^3 (Zhu and Gupta, 2017); 0: one choice, at `first`"),
+    TN_OPT(tn_prune_section, every, TN_OPT_INT, "100", ">= 1", "steps or epochs between two choices"),
+    TN_OPT(tn_prune_section, unit, TN_OPT_ENUM, "steps", "steps|epochs", "unit of first, last and every"),
+    TN_OPT(tn_prune_section, scope, TN_OPT_ENUM, "layer", "layer|global",
+           "the least magnitudes of each parameter, or of all"),
+    TN_OPT_END};
+
 static const tn_option source_rows[] = {TN_OPT(tn_source_section, source, TN_OPT_TEXT, NULL, NULL,
                                                "name of the source; its keys are those in [data]"),
                                         TN_OPT_END};
@@ -387,24 +405,15 @@ TABLE(block, tn_block_section, block_rows, "[block NAME]: layers that a model us
 TABLE(group, tn_match_section, match_rows, "[group.NAME]: options of the optimizer for some parameters");
 TABLE(phase, tn_phase_section, phase_rows,
       "[phase NAME]: a part of the model that is trained in its turn, by losses and an optimizer of its own");
+TABLE(prune, tn_prune_section, prune_rows,
+      "weights of small magnitude that become zero in training, and stay so");
 TABLE(adapt, tn_adapt_section, adapt_rows,
       "adapters of low rank: the model's own weights are frozen; [adapt.NAME]: others, for other layers");
 TABLE(source, tn_source_section, source_rows,
       "[source NAME]: a source that the source of [data] joins with others, as concat and zip do");
-const tn_item *const tn_settings_tables[] = {&tn_table_run,
-                                             &tn_table_model,
-                                             &tn_table_block,
-                                             &tn_table_data,
-                                             &tn_table_source,
-                                             &tn_table_optimizer,
-                                             &tn_table_group,
-                                             &tn_table_phase,
-                                             &tn_table_adapt,
-                                             &tn_table_schedule,
-                                             &tn_table_precision,
-                                             &tn_table_backend,
-                                             &tn_table_distributed,
-                                             &tn_table_weights,
-                                             &tn_table_sweep,
-                                             &tn_table_plugins,
-                                             NULL};
+const tn_item *const tn_settings_tables[] = {&tn_table_run,     &tn_table_model,       &tn_table_block,
+                                             &tn_table_data,    &tn_table_source,      &tn_table_optimizer,
+                                             &tn_table_group,   &tn_table_phase,       &tn_table_prune,
+                                             &tn_table_adapt,   &tn_table_schedule,    &tn_table_precision,
+                                             &tn_table_backend, &tn_table_distributed, &tn_table_weights,
+                                             &tn_table_sweep,   &tn_table_plugins,     NULL};

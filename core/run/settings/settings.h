@@ -233,6 +233,25 @@ typedef struct tn_sweep_section {
 } tn_sweep_section;
 enum { TN_SWEEP_AUTO = 0, TN_SWEEP_GRID = 1, TN_SWEEP_RANDOM = 2, TN_SWEEP_HALVING = 3, TN_SWEEP_ASHA = 4 };
 
+/* [prune]: weights of small magnitude that become zero. */
+typedef struct tn_prune_section {
+  double sparsity, initial;
+  const char *match, *pattern;
+  int64_t first, last, every;
+  int32_t unit, scope;
+} tn_prune_section;
+enum { TN_PRUNE_STEPS = 0, TN_PRUNE_EPOCHS = 1 };
+enum { TN_PRUNE_LAYER = 0, TN_PRUNE_GLOBAL = 1 };
+typedef struct tn_prune_setting {
+  bool given;
+  const char *where;
+  tn_prune_section section;
+  tn_words match;
+  int32_t keep, of; /* pattern: so many of so many neighbours stay; 0: any do */
+} tn_prune_setting;
+/* Whether a parameter of this path and type is pruned. */
+bool tn_prune_matches(const tn_prune_setting *setting, const char *path, const tn_type *type);
+
 typedef struct tn_settings {
   const char *model_where; /* location of [model] or its loss, for messages */
   tn_run_section run;
@@ -253,6 +272,7 @@ typedef struct tn_settings {
   int32_t n_frozen;
   /* Of all groups, those with freeze = yes first; n is 0 where none is frozen. */
   tn_freeze freeze;
+  tn_prune_setting prune;
   tn_adapters adapters;          /* of [adapt] and [adapt.NAME] */
   int64_t phases[TN_MAX_PHASES]; /* the first epoch of each, counted from 1 */
   int32_t n_phases;              /* at least 1 */

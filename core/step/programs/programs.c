@@ -8,6 +8,7 @@
 #include "core/step/graphs/low_precision_copies.h"
 #include "core/step/programs/program_kinds.h"
 #include "core/step/update/averages.h"
+#include "core/step/update/pruning.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -293,6 +294,11 @@ static tn_status programs_build_mean(tn_run *run, tn_program_set *set, tn_graph 
   return *graph != NULL ? tn_state_map_add_rest(set->map, *graph) : TN_OK;
 }
 
+static tn_status programs_build_prune(tn_run *run, tn_program_set *set, tn_graph **graph) {
+  TN_TRY(tn_prune_graph(&run->env, run->ops, &run->settings, set->map, graph));
+  return *graph != NULL ? tn_state_map_add_rest(set->map, *graph) : TN_OK;
+}
+
 /* Running statistics that are frozen are equal on all ranks, and stay so. */
 static tn_status programs_build_averages(tn_run *run, tn_program_set *set, tn_program_graphs *graphs) {
   bool turns = run->settings.n_turns > 0; /* all of them have one program for that */
@@ -337,6 +343,7 @@ static tn_status programs_build_graphs(tn_run *run, const tn_program_request *re
     }
   TN_TRY(tn_ini_tell(&run->env, &run->ini));
   if (graphs->v[TN_PROGRAM_STEP]) TN_TRY(programs_build_mean(run, set, &graphs->v[TN_PROGRAM_MEAN]));
+  if (graphs->v[TN_PROGRAM_STEP]) TN_TRY(programs_build_prune(run, set, &graphs->v[TN_PROGRAM_PRUNE]));
   for (int32_t which = TN_PROGRAM_STEP; which < TN_PROGRAMS; which++) {
     if (graphs->v[which] == NULL) continue;
     TN_TRY(tn_low_precision_commit(set->map, graphs->v[which]));
@@ -468,6 +475,12 @@ tn_status tn_programs_update_mean(const tn_program_set *set, tn_executor *execut
   if (tn_state_map_find(set->map, TN_AVERAGE_GOAL) != NULL)
     TN_TRY(tn_executor_write(executor, TN_AVERAGE_GOAL, &moments, sizeof moments));
   TN_TRY(tn_executor_run(executor, index, 0));
+  return tn_executor_slot_wait(executor, 0);
+}
+
+tn_status tn_programs_prune(const tn_program_set *set, tn_executor *executor, float sparsity) {
+  TN_TRY(tn_executor_write(executor, TN_PRUNE_GOAL, &sparsity, sizeof sparsity));
+  TN_TRY(tn_executor_run(executor, set->index[TN_PROGRAM_PRUNE], 0));
   return tn_executor_slot_wait(executor, 0);
 }
 

@@ -18,6 +18,7 @@ enum {
   TN_PROGRAM_MICRO,
   TN_PROGRAM_AVERAGE, /* averages running statistics over ranks */
   TN_PROGRAM_MEAN,    /* copies or adds the state to the averages of [optimizer] ema or swa_from */
+  TN_PROGRAM_PRUNE,   /* chooses the weights that [prune] makes zero */
   /* The model for a few tokens at a time, with caches of keys and values (incremental.h): PREFILL takes
    * several tokens of a prompt, DECODE one. Their batch is the number of tokens, of one text; at most the
    * window. */
@@ -127,6 +128,9 @@ tn_status tn_programs_average(const tn_program_set *set, tn_executor *executor, 
  * beginning with 0 of `ema`, too, where they become copies. A mean that has so many moments already stays as
  * it is. Without averages this does nothing. */
 tn_status tn_programs_update_mean(const tn_program_set *set, tn_executor *executor, int64_t moments);
+
+/* Chooses the weights that are zero, as a share of those of [prune]. */
+tn_status tn_programs_prune(const tn_program_set *set, tn_executor *executor, float sparsity);
 
 /* report_fallbacks.c: [backend] fallback = warn logs each op on the fallback backend, the reason and the
  * cost. */

@@ -115,6 +115,7 @@ static tn_status update_flat_region(tn_updater *u, const tn_gradient_part *part,
   TN_TRY(tn_updater_begin_blocks(u));
   const tn_val in[2] = {tn_updater_shape(u, param), tn_updater_shape_gradient(u, part->gradient)};
   TN_TRY(update_call_optimizer(u, in, prefix, seed, &next));
+  next = tn_updater_prune(u, next);
   tn_updater_watch_region(u, part, param, next);
   TN_TRY(tn_graph_commit(u->graph, path, next, 0));
   return tn_updater_average(u, next);
@@ -129,6 +130,7 @@ static tn_status update_parameter(tn_updater *u, const tn_trained_parameter *par
   if (!now) return u->env->record->code;
   u->one = param;
   TN_TRY(update_call_optimizer(u, (tn_val[]){now, gradient}, state->path, seed, &next));
+  next = tn_updater_prune(u, next);
   tn_updater_watch_parameter(u, param, now, next);
   TN_TRY(tn_graph_commit(u->graph, state->path, next, 0));
   return tn_updater_average(u, next);
@@ -193,6 +195,7 @@ static tn_status update_emit_stages(tn_updater *u, uint64_t seed) {
   TN_TRY(tn_updater_guard_statistics(u));
   TN_TRY(tn_updater_guard(u));
   tn_updater_unscale(u);
+  TN_TRY(tn_updater_prune_gradients(u));
   TN_TRY(tn_updater_watch_gradients(u));
   TN_TRY(tn_updater_clip(u));
   size_t first = u->graph->commits.n;

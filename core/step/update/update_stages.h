@@ -16,6 +16,7 @@
  * dynamic_map.c        encode, decode           the 256 numbers of states in 8 bits
  * averages.c           average                  averages of parameters and statistics
  * clip.c               clip                     limits of the gradients
+ * pruning.c            prune                    [prune]
  * cautious.c           step_cautiously          [optimizer] cautious
  * lookahead.c          look_ahead               [optimizer] lookahead
  * watch.c              watch                    the numbers of [run] watch
@@ -151,6 +152,10 @@ tn_val tn_updater_pack(tn_updater *u, const tn_gradient_part *part, const tn_val
 enum { TN_UPDATE_RESULTS = 4 };
 /* [optimizer] cautious: the new parameter by the elements of the step that agree with the gradient. */
 tn_val tn_updater_step_cautiously(tn_updater *u, const tn_val results[TN_UPDATE_RESULTS]);
+/* [prune]: after `unscale`, the gradients of pruned weights are zero; behind the optimizer, the new parameter
+ * with these weights zero. */
+tn_status tn_updater_prune_gradients(tn_updater *u);
+tn_val tn_updater_prune(tn_updater *u, tn_val next);
 /* [optimizer] lookahead: the new parameter, or in every so many updates the slow one. */
 tn_val tn_updater_look_ahead(tn_updater *u, tn_val next);
 /* [run] watch, where u->watched asks for it: after `divide`; after `unscale`; after the update of a part, or

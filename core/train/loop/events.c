@@ -19,7 +19,8 @@ tn_event tn_training_event(const tn_training *t, int32_t kind) {
                     .samples_per_s = t->samples_per_s,
                     .lr = t->lr,
                     .text = "",
-                    .skipped = -1};
+                    .skipped = -1,
+                    .sparsity = -1};
 }
 
 const char *tn_training_nonfinite_text(double value) {

@@ -165,6 +165,12 @@ static bool loop_is_stop(const tn_training *t, tn_status status) {
   return status == TN_ESTOPPED && !t->run->gave_up;
 }
 
+static tn_status loop_prune(tn_training *t) {
+  if (!tn_training_prunes(t)) return TN_OK;
+  TN_TRY(tn_training_read_steps(t));
+  return tn_training_prune(t);
+}
+
 static tn_status loop_train_epoch(tn_training *t) {
   int64_t save_every = t->run->settings.run.save_every;
   TN_TRY(loop_start_feeder(t));
@@ -173,6 +179,7 @@ static tn_status loop_train_epoch(tn_training *t) {
   for (;;) {
     TN_TRY(loop_check_limits(t));
     if (t->end_reason || t->progress.step >= t->steps) break;
+    TN_TRY(loop_prune(t));
     tn_status status = tn_training_step(t);
     if (loop_is_stop(t, status)) t->end_reason = tn_end_stopped; /* while it waited for a batch */
     if (status == TN_EOF || loop_is_stop(t, status)) break;
@@ -224,6 +231,7 @@ static void loop_post_epoch(tn_training *t) {
   event.valid = tn_metric_sums_means(&t->valid_sums);
   event.n_valid = t->valid_sums.steps > 0 ? t->valid_sums.n_means : 0;
   if (t->step_outputs.skipped[0]) event.skipped = t->epoch_sums.skipped;
+  event.sparsity = tn_training_sparsity(t);
   tn_flight_wait before = tn_flight_begin_wait(t->device->flight, TN_FLIGHT_HOST, "its observers");
   tn_observers_post(t->observers, &event);
   tn_flight_end_wait(t->device->flight, &before);

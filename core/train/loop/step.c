@@ -246,6 +246,8 @@ static int32_t step_count_next(const tn_training *t) {
   if (watch > 0 && watch - t->progress.step % watch - 1 < left) left = watch - t->progress.step % watch - 1;
   if (t->steps - t->progress.step < left) left = t->steps - t->progress.step;
   if (save > 0 && save - t->progress.step % save < left) left = save - t->progress.step % save;
+  int64_t prune = tn_training_next_prune(t, t->progress.step + 1) - t->progress.step;
+  if (prune < left) left = prune;
   return left < t->steps_per_launch ? 1 : t->steps_per_launch;
 }
 

@@ -174,6 +174,13 @@ tn_validation tn_training_validation(const tn_training *t);
 /* Reads all launched steps. */
 tn_status tn_training_read_steps(tn_training *t);
 
+/* prune.c: [prune]: the first step from `step` on in front of which weights are chosen; INT64_MAX: none. */
+int64_t tn_training_next_prune(const tn_training *t, int64_t step);
+/* Whether that is the next step of the epoch; then all steps before are read, and weights are chosen. */
+bool tn_training_prunes(const tn_training *t);
+tn_status tn_training_prune(tn_training *t);
+/* The share of pruned weights; -1: there is no [prune]. */
+double tn_training_sparsity(const tn_training *t);
 /* loop.c: trains until the last step or an earlier end; t->end_reason is the reason. */
 tn_status tn_training_run(tn_training *t);
 /* events.c: an event with the current position, without numbers. */

@@ -109,6 +109,7 @@ typedef struct tn_event {
   int32_t n_watched, n_histograms;
   const tn_metric *watched;
   const tn_histogram *histograms;
+  double sparsity; /* EPOCH_END: the share of weights that [prune] has made zero; -1: there is no [prune] */
 } tn_event;
 
 typedef struct tn_observer {
