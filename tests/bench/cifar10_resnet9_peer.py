@@ -4,14 +4,14 @@ optimizer, schedule, average of weights and validation. Prints a JSON object for
 
   cifar10_resnet9_peer.py FOLDER [--epochs N] [--seed N] [--threads N] [--variant eager|channels_last|compile|both]
                           [--loader folder|memory] [--max-steps N] [--weights FILE] [--eval FILE]
-                          [--epoch N] [--ema DECAY] [--sharpness RHO] [--adaptive] [--optimizer sgd|muon] [--width N]
+                          [--epoch N] [--ema DECAY] [--sharpness RHO] [--adaptive] [--optimizer sgd|muon] [--products bf16|f32] [--width N]
 
 FOLDER has train/ and test/, each with a folder of pictures per class. --loader folder reads by torchvision's ImageFolder
 and a DataLoader with two workers, which decode each picture in each epoch; memory decodes all pictures before the first
 step and augments whole batches as tensors. --max-steps is for measurements: the run ends there, without validation.
 --epoch is [data.train] epoch: so many pictures an epoch, the next ones in the next. --sharpness and --adaptive are those of [optimizer], with
 eta = 0.01: both passes have the same batch, and the running statistics are those of the first. --optimizer muon is that of `muon` with
-adjust=match_rms_adamw lr=0.004 weight_decay=0.05 for the convolutions, as matrices, and AdamW for all else. --width is the number of
+adjust=match_rms_adamw lr=0.004 weight_decay=0.05 for the convolutions, as matrices, and AdamW for all else; PyTorch's products are bf16. --width is the number of
 channels of the first convolution.
 --weights begins with a checkpoint of Tenon (model.safetensors); --eval only validates one. Needs torch, torchvision; for checkpoints safetensors.
 """
@@ -82,7 +82,8 @@ def average(most):
 class Muon:
     """Convolutions by torch.optim.Muon, which takes matrices alone: the first dimension, and all others; the rest by AdamW."""
 
-    def __init__(self, net):
+    def __init__(self, net, products):
+        self.products = products
         self.convolutions = [p for p in net.parameters() if p.dim() == 4]
         self.matrices = [nn.Parameter(p.data.view(len(p), -1)) for p in self.convolutions]
         self.parts = [torch.optim.Muon(self.matrices, lr=MUON_LR, weight_decay=MUON_DECAY, adjust_lr_fn="match_rms_adamw"),
@@ -91,8 +92,10 @@ class Muon:
     def step(self):
         for matrix, p in zip(self.matrices, self.convolutions):
             matrix.grad = p.grad.reshape(len(p), -1)
+        torch.bfloat16, narrow = self.products, torch.bfloat16
         for part in self.parts:
             part.step()
+        torch.bfloat16 = narrow
 
 
 def perturb(parameters, rho, adaptive):
@@ -198,7 +201,7 @@ def say(**values):
 def train(args, net, training, validation, layout):
     averaged = AveragedModel(net, multi_avg_fn=average(args.ema), use_buffers=True)
     muon = args.optimizer == "muon"
-    opt = Muon(net) if muon else torch.optim.SGD(net.parameters(), lr=LR, momentum=0.9, nesterov=True, weight_decay=5e-4)
+    opt = Muon(net, torch.bfloat16 if args.products == "bf16" else torch.float32) if muon else torch.optim.SGD(net.parameters(), lr=LR, momentum=0.9, nesterov=True, weight_decay=5e-4)
     parts = opt.parts if muon else [opt]
     schedules = [torch.optim.lr_scheduler.OneCycleLR(part, MUON_LR if muon else LR, total_steps=args.epochs * len(training),
                                                      pct_start=0.2, cycle_momentum=False) for part in parts]
@@ -244,6 +247,7 @@ def main():
     parser.add_argument("--sharpness", type=float, default=0)
     parser.add_argument("--adaptive", action="store_true")
     parser.add_argument("--optimizer", choices=["sgd", "muon"], default="sgd")
+    parser.add_argument("--products", choices=["bf16", "f32"], default="bf16")
     parser.add_argument("--width", type=int, default=32)
     parser.add_argument("--weights")
     parser.add_argument("--eval")
