@@ -1,6 +1,7 @@
 /* core/ops/rearrange.c: composites over matrices and images: triangles, diagonals, shuffles of channels and
  * pixels, patches. */
 #include "core/ops/common.h"
+#include "tenon/shuffle_attributes.h"
 
 static tn_status rearrange_need_rank(tn_build *b, int32_t least, const char *dims) {
   tn_type x = tn_ops_type(b, tn_build_in(b, 0));
@@ -198,10 +199,6 @@ const tn_op tn_op_trace = {
 
 /* ---- shuffles ---- */
 
-typedef struct shuffle_options {
-  int64_t factor, groups;
-} shuffle_options;
-
 /* The dims of images behind the batch: channels, height, width. */
 static tn_status rearrange_image(tn_build *b, int64_t *batch, int64_t *image) {
   tn_type x = tn_ops_type(b, tn_build_in(b, 0));
@@ -225,7 +222,7 @@ static tn_status rearrange_indivisible(tn_build *b, const char *option, int64_t 
 }
 
 static tn_status pixel_shuffle_decompose(tn_build *b, const void *attributes) {
-  int64_t r = ((const shuffle_options *)attributes)->factor, batch, c[3];
+  int64_t r = ((const tn_shuffle_attributes *)attributes)->factor, batch, c[3];
   TN_TRY(rearrange_image(b, &batch, c));
   if (c[0] % (r * r) != 0) return rearrange_indivisible(b, "factor", c[0], r * r);
   const int64_t split[] = {batch, c[0] / (r * r), r, r, c[1], c[2]}, order[] = {0, 1, 4, 2, 5, 3},
@@ -235,7 +232,7 @@ static tn_status pixel_shuffle_decompose(tn_build *b, const void *attributes) {
 }
 
 static tn_status pixel_unshuffle_decompose(tn_build *b, const void *attributes) {
-  int64_t r = ((const shuffle_options *)attributes)->factor, batch, c[3];
+  int64_t r = ((const tn_shuffle_attributes *)attributes)->factor, batch, c[3];
   TN_TRY(rearrange_image(b, &batch, c));
   for (int32_t i = 1; i < 3; i++)
     if (c[i] % r != 0) return rearrange_indivisible(b, "factor", c[i], r);
@@ -246,7 +243,7 @@ static tn_status pixel_unshuffle_decompose(tn_build *b, const void *attributes) 
 }
 
 static tn_status channel_shuffle_decompose(tn_build *b, const void *attributes) {
-  int64_t groups = ((const shuffle_options *)attributes)->groups, inner = 1;
+  int64_t groups = ((const tn_shuffle_attributes *)attributes)->groups, inner = 1;
   tn_type x = tn_ops_type(b, tn_build_in(b, 0));
   TN_TRY(rearrange_need_rank(b, 2, "batch, channels"));
   if (x.dims[1] % groups != 0) return rearrange_indivisible(b, "groups", x.dims[1], groups);
@@ -257,13 +254,14 @@ static tn_status channel_shuffle_decompose(tn_build *b, const void *attributes) 
 }
 
 static const tn_option factor_rows[] = {
-    TN_OPT(shuffle_options, factor, TN_OPT_INT, NULL, ">= 1", "of the height and of the width"), TN_OPT_END};
+    TN_OPT(tn_shuffle_attributes, factor, TN_OPT_INT, NULL, ">= 1", "of the height and of the width"),
+    TN_OPT_END};
 static const tn_option groups_rows[] = {
-    TN_OPT(shuffle_options, groups, TN_OPT_INT, NULL, ">= 1", "of channels, which are interleaved"),
+    TN_OPT(tn_shuffle_attributes, groups, TN_OPT_INT, NULL, ">= 1", "of channels, which are interleaved"),
     TN_OPT_END};
 
 #define SHUFFLE_OP(name, doc, options)                                                                       \
-  TN_OPS_COMPOSITE(name, doc, shuffle_options, options, TN_CLASS_MOVE, "(x:T) -> (y:T)")
+  TN_OPS_COMPOSITE(name, doc, tn_shuffle_attributes, options, TN_CLASS_MOVE, "(x:T) -> (y:T)")
 
 SHUFFLE_OP(pixel_shuffle, "images with groups of channels spread over larger pixels", factor_rows);
 SHUFFLE_OP(pixel_unshuffle, "images with blocks of pixels collected in channels", factor_rows);

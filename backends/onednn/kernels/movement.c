@@ -1,13 +1,15 @@
 /* backends/onednn/kernels/movement.c: data movement: transpose, slice, concat, and the sum of tensors that
  * are padded side by side, which is the gradient of the slices of a tensor. Each is one strided copy for each
  * operand: of contiguous runs where both sides have them, of squares that are transposed in registers where
- * only one side has. */
+ * only one side has. Slices and joined tensors may be images with channels in blocks or innermost: then the
+ * copies are those of the dimensions of memory. */
 #include <stdbool.h>
 #include <string.h>
 
 #include "backends/shared/cost.h"
 #include "backends/shared/define_kernel.h"
 #include "backends/shared/movement.h"
+#include "backends/onednn/kernels/image_layouts.h"
 #include "backends/onednn/kernels/transpose.h"
 #include "backends/shared/integer_math.h"
 #include "tenon/attributes.h"
@@ -128,20 +130,70 @@ static bool movement_make_copy(movement_copy *p, const tn_type *type, tn_movemen
   return true;
 }
 
-/* An operand that begins at index `before` of dimension `axis` of the result. */
-static bool movement_beside(movement_copy *p, const tn_type *x, const tn_type *y, int32_t axis,
-                            int64_t before) {
-  return movement_make_copy(p, x, tn_movement_beside(x, y, axis, before));
+/* How the tensors lie: TN_IMAGE_..., and the channels of a block. */
+typedef struct movement_way {
+  int32_t way, block;
+} movement_way;
+
+/* Whether the channels from `index` on begin a block, where there are blocks. */
+static bool movement_begins_block(movement_way w, int32_t dim, int64_t index) {
+  return w.way != TN_IMAGE_BLOCKS || dim != 1 || index % w.block == 0;
 }
 
-static bool movement_concat(movement_copy *copies, const tn_node *n) {
+/* An index of a dimension as one of the dimension of memory. */
+static int64_t movement_index(movement_way w, int32_t dim, int64_t index) {
+  return w.way == TN_IMAGE_BLOCKS && dim == 1 ? index / w.block : index;
+}
+
+/* An operand that begins at index `before` of dimension `axis` of the result. */
+static bool movement_beside(movement_copy *p, movement_way w, const tn_type *x, const tn_type *y,
+                            int32_t axis, int64_t before) {
+  if (!tn_image_can(w.way, x, w.block) || !tn_image_can(w.way, y, w.block)) return false;
+  if (!movement_begins_block(w, axis, before)) return false;
+  tn_type from = tn_image_memory(w.way, x, w.block), to = tn_image_memory(w.way, y, w.block);
+  return movement_make_copy(p, &from,
+                            tn_movement_beside(&from, &to, tn_image_dimension(w.way, x->rank, axis),
+                                               movement_index(w, axis, before)));
+}
+
+static bool movement_concat(movement_copy *copies, movement_way w, const tn_node *n) {
   int32_t axis = tn_movement_axis(n);
   int64_t before = 0;
   for (int32_t i = 0; i < n->n_in; i++) {
-    if (!movement_beside(&copies[i], n->in[i], &n->out[0], axis, before)) return false;
+    if (!movement_beside(&copies[i], w, n->in[i], &n->out[0], axis, before)) return false;
     before += n->in[i]->dims[axis];
   }
   return true;
+}
+
+/* A slice of images as one of the dimensions of memory. */
+static bool movement_slice_images(movement_copy *p, movement_way w, const tn_node *n) {
+  const tn_slice_attributes *a = n->attributes;
+  int64_t starts[TN_MAX_RANK] = {0}, steps[TN_MAX_RANK];
+  int32_t rank = n->in[0]->rank;
+  if (!tn_image_can(w.way, n->in[0], w.block) || !tn_image_can(w.way, &n->out[0], w.block)) return false;
+  tn_type x = tn_image_memory(w.way, n->in[0], w.block), y = tn_image_memory(w.way, &n->out[0], w.block);
+  for (int32_t i = 0; i < TN_MAX_RANK; i++) steps[i] = 1;
+  for (int32_t i = 0; i < rank; i++) {
+    int32_t at = tn_image_dimension(w.way, rank, i);
+    starts[at] = movement_index(w, i, a->starts.v[i]);
+    if (a->steps.n > 0) steps[at] = a->steps.v[i];
+    if (!movement_begins_block(w, i, a->starts.v[i]) ||
+        (w.way == TN_IMAGE_BLOCKS && i == 1 && steps[at] != 1))
+      return false;
+  }
+  tn_slice_attributes memory = {.starts = {x.rank, starts}, .steps = {x.rank, steps}};
+  const tn_type *in[] = {&x};
+  tn_node slice = *n;
+  slice.attributes = &memory;
+  slice.in = in;
+  slice.out = &y;
+  return movement_make_copy(p, &x, tn_movement_of_slice(&slice));
+}
+
+static bool movement_slice(movement_copy *p, movement_way w, const tn_node *n) {
+  if (w.way != TN_IMAGE_PLAIN) return movement_slice_images(p, w, n);
+  return movement_make_copy(p, n->in[0], tn_movement_of_slice(n));
 }
 
 /* The one dimension that a pad extends, without padding between elements; -1 for other pads. */
@@ -171,7 +223,7 @@ static bool movement_covers(const int64_t *low, const int64_t *length, int32_t n
 }
 
 /* The pads come first, in the order of the operands. */
-static bool movement_pads(movement_copy *copies, const tn_match *m) {
+static bool movement_pads(movement_copy *copies, movement_way w, const tn_match *m) {
   int64_t low[3], length[3];
   const tn_type *y = m->out[0];
   int32_t axis = movement_padded_dimension(m->nodes[0].node);
@@ -180,7 +232,7 @@ static bool movement_pads(movement_copy *copies, const tn_match *m) {
     if (axis < 0 || movement_padded_dimension(pad) != axis || m->nodes[i].in[0] != i) return false;
     low[i] = ((const tn_pad_attributes *)pad->attributes)->low.v[axis];
     length[i] = pad->in[0]->dims[axis];
-    if (!movement_beside(&copies[i], pad->in[0], y, axis, low[i])) return false;
+    if (!movement_beside(&copies[i], w, pad->in[0], y, axis, low[i])) return false;
   }
   return movement_covers(low, length, m->n_in, y->dims[axis]);
 }
@@ -191,13 +243,17 @@ static size_t movement_kernel_bytes(const tn_match *m) {
   return sizeof(movement_kernel) + (size_t)m->n_in * sizeof(movement_copy);
 }
 
-static bool movement_make_copies(movement_copy *copies, const tn_match *m) {
+static movement_way movement_way_of(const void *backend, int32_t way) {
+  return (movement_way){way, tn_onednn_isa_of(backend) >= TN_ISA_AVX512 ? 16 : 8};
+}
+
+static bool movement_make_copies(movement_copy *copies, movement_way w, const tn_match *m) {
   const tn_node *n = m->nodes[0].node;
   if (strcmp(n->op, "transpose") == 0)
-    return movement_make_copy(copies, n->in[0], tn_movement_of_transpose(n));
-  if (strcmp(n->op, "slice") == 0) return movement_make_copy(copies, n->in[0], tn_movement_of_slice(n));
-  if (strcmp(n->op, "concat") == 0) return movement_concat(copies, n);
-  return movement_pads(copies, m);
+    return w.way == TN_IMAGE_PLAIN && movement_make_copy(copies, n->in[0], tn_movement_of_transpose(n));
+  if (strcmp(n->op, "slice") == 0) return movement_slice(copies, w, n);
+  if (strcmp(n->op, "concat") == 0) return movement_concat(copies, w, n);
+  return movement_pads(copies, w, m);
 }
 
 static void movement_make(const tn_match *m, const void *backend, movement_kernel *k) {
@@ -207,24 +263,41 @@ static void movement_make(const tn_match *m, const void *backend, movement_kerne
   k->n = m->n_in;
 }
 
+static void movement_offer(tn_query *q, movement_way w, tn_operand_layout *rules) {
+  const tn_match *m = q->match;
+  for (int32_t i = 0; i < m->n_in + 1; i++)
+    rules[i] = (tn_operand_layout){TN_LAYOUT_FIXED, 0, tn_image_layout(w.way, m->out[0]->rank, w.block)};
+  tn_offer(q, (tn_variant){.id = w.way,
+                           .name = tn_image_way_name(w.way),
+                           .in = w.way == TN_IMAGE_PLAIN ? NULL : rules,
+                           .out = w.way == TN_IMAGE_PLAIN ? NULL : rules + m->n_in,
+                           .prepared_bytes = (int64_t)movement_kernel_bytes(m),
+                           .cost_s = tn_cost_of_bytes(q->device, 2 * (double)tn_type_bytes(m->out[0]))});
+}
+
 static tn_status onednn_movement_query(tn_query *q) {
   const tn_match *m = q->match;
   movement_copy *copies = tn_new(q, movement_kernel_bytes(m));
-  if (copies == NULL) return TN_ENOMEM;
-  bool can = movement_make_copies(copies, m);
+  tn_operand_layout *rules = tn_new(q, (size_t)(m->n_in + 1) * sizeof *rules);
+  bool any = false;
+  for (int32_t way = TN_IMAGE_PLAIN; way < TN_IMAGE_WAYS && copies != NULL && rules != NULL; way++) {
+    movement_way w = movement_way_of(q->backend, way);
+    if (!movement_make_copies(copies, w, m)) continue;
+    movement_offer(q, w, rules);
+    any = true;
+  }
+  bool made = copies != NULL && rules != NULL;
   tn_delete(q, copies);
-  if (!can) return tn_fail(q, TN_EUNSUPPORTED, NULL, "the elements form neither runs nor matrices");
-  return tn_offer(q,
-                  (tn_variant){.name = "runs",
-                               .prepared_bytes = (int64_t)movement_kernel_bytes(m),
-                               .cost_s = tn_cost_of_bytes(q->device, 2 * (double)tn_type_bytes(m->out[0]))});
+  tn_delete(q, rules);
+  if (!made) return TN_ENOMEM;
+  return any ? TN_OK : tn_fail(q, TN_EUNSUPPORTED, NULL, "the elements form neither runs nor matrices");
 }
 
 static tn_status onednn_movement_prepare(tn_prepare *p, void **made) {
   movement_kernel *kernel = tn_new(p, movement_kernel_bytes(p->match));
   if (kernel == NULL) return TN_ENOMEM;
   movement_make(p->match, p->backend, kernel);
-  movement_make_copies(kernel->copies, p->match);
+  movement_make_copies(kernel->copies, movement_way_of(p->backend, p->variant), p->match);
   *made = kernel;
   return TN_OK;
 }

@@ -1,5 +1,5 @@
 /* backends/onednn/kernels/pool.h: the inner loops of pooling, on one plane of a block of channels, or of one
- * channel. */
+ * channel, or on rows of an image with channels innermost. */
 #pragma once
 
 #include "backends/onednn/simd/loops.h"
@@ -39,6 +39,11 @@ static inline tn_pool_window tn_pool_windows_of(const tn_pool_axis *a, int64_t i
 /* index: of each maximum in its plane; NULL for averages. */
 typedef void (*tn_pool_function)(const tn_pool_shape *s, const void *from, void *to, int32_t *index);
 
+/* Rows first .. last-1 of the result y of an image whose pixels have `channels` channels. index may be NULL.
+ */
+typedef void (*tn_pool_rows_function)(const tn_pool_shape *s, int64_t channels, int64_t first, int64_t last,
+                                      const void *x, void *y, int32_t *index);
+
 enum { TN_POOL_MAX = 0, TN_POOL_MAX_GRAD = 1, TN_POOL_AVG = 2, TN_POOL_AVG_GRAD = 3, TN_POOLS = 4 };
 typedef struct tn_pool_loops {
   int32_t lanes;                                /* channels of a block */
@@ -46,5 +51,6 @@ typedef struct tn_pool_loops {
   /* A plane. Forward: stride 1 or 2 along rows, at most TN_POOL_COLUMNS. Gradients: adjacent windows of 2
    * x 2. */
   tn_pool_function planes[TN_POOLS][TN_DTYPES];
+  tn_pool_rows_function rows[TN_POOLS][TN_DTYPES]; /* not of gradients */
 } tn_pool_loops;
 TN_LOOPS_DECLARE(tn_pool_loops, tn_loops_pool);

@@ -49,7 +49,7 @@ V_INLINE void pool_max_blocks(int32_t dtype, const tn_pool_shape *s, const void 
           best = pool_select(pool_is_larger(next.value, best.value), next, best);
         }
       v_store_as(dtype, y, o, best.value);
-      v_store_i(index + o, best.at);
+      if (index != NULL) v_store_i(index + o, best.at);
     }
   }
 }
@@ -106,6 +106,67 @@ V_INLINE void pool_avg_grad_blocks(int32_t dtype, const tn_pool_shape *s, const 
         }
       v_store_as(dtype, dx, at, sum);
     }
+}
+
+/* ---- channels innermost --------------------------------------------------------------------------- */
+
+/* The maxima of n channels, at most a vector of them, of a window; `at` is the place of the first element. */
+V_INLINE pool_best pool_max_channels(int32_t dtype, const tn_pool_window *v, const tn_pool_window *h,
+                                     int64_t width, int64_t channels, const void *x, int64_t channel,
+                                     int64_t n) {
+  int64_t first = v->low * width + h->low;
+  pool_best best = {v_load_upto_as(dtype, x, first * channels + channel, n, 0), v_splat_i((int32_t)first)};
+  for (int64_t r = v->low; r < v->high; r++)
+    for (int64_t c = h->low; c < h->high; c++) {
+      int64_t at = r * width + c;
+      pool_best next = {v_load_upto_as(dtype, x, at * channels + channel, n, 0), v_splat_i((int32_t)at)};
+      best = pool_select(pool_is_larger(next.value, best.value), next, best);
+    }
+  return best;
+}
+
+V_INLINE void pool_max_rows(int32_t dtype, const tn_pool_shape *s, int64_t channels, int64_t first,
+                            int64_t last, const void *x, void *y, int32_t *index) {
+  int64_t width = s->axis[1].in, o = first * s->axis[1].out * channels;
+  for (int64_t i = first; i < last; i++) {
+    tn_pool_window v = tn_pool_window_at(&s->axis[0], i);
+    for (int64_t j = 0; j < s->axis[1].out; j++, o += channels) {
+      tn_pool_window h = tn_pool_window_at(&s->axis[1], j);
+      for (int64_t c = 0; c < channels; c += V_LANES) {
+        int64_t n = channels - c < V_LANES ? channels - c : V_LANES;
+        pool_best best = n == V_LANES ? pool_max_channels(dtype, &v, &h, width, channels, x, c, V_LANES)
+                                      : pool_max_channels(dtype, &v, &h, width, channels, x, c, n);
+        v_store_upto_as(dtype, y, o + c, n, best.value);
+        if (index != NULL) v_store_i_part(index + o + c, best.at, n);
+      }
+    }
+  }
+}
+
+V_INLINE vf pool_sum_channels(int32_t dtype, const tn_pool_window *v, const tn_pool_window *h, int64_t width,
+                              int64_t channels, const void *x, int64_t channel, int64_t n) {
+  vf sum = {0};
+  for (int64_t r = v->low; r < v->high; r++)
+    for (int64_t c = h->low; c < h->high; c++)
+      sum += v_load_upto_as(dtype, x, (r * width + c) * channels + channel, n, 0);
+  return sum;
+}
+
+V_INLINE void pool_avg_rows(int32_t dtype, const tn_pool_shape *s, int64_t channels, int64_t first,
+                            int64_t last, const void *x, void *y) {
+  int64_t width = s->axis[1].in, o = first * s->axis[1].out * channels;
+  for (int64_t i = first; i < last; i++) {
+    tn_pool_window v = tn_pool_window_at(&s->axis[0], i);
+    for (int64_t j = 0; j < s->axis[1].out; j++, o += channels) {
+      tn_pool_window h = tn_pool_window_at(&s->axis[1], j);
+      for (int64_t c = 0; c < channels; c += V_LANES) {
+        int64_t n = channels - c < V_LANES ? channels - c : V_LANES;
+        vf sum = n == V_LANES ? pool_sum_channels(dtype, &v, &h, width, channels, x, c, V_LANES)
+                              : pool_sum_channels(dtype, &v, &h, width, channels, x, c, n);
+        v_store_upto_as(dtype, y, o + c, n, sum / pool_divisor(s, &v, &h));
+      }
+    }
+  }
 }
 
 /* ---- planes: first down the columns of a window's rows, then along the columns ---------------------- */
@@ -167,7 +228,7 @@ V_INLINE void pool_max_along(int32_t dtype, const tn_pool_axis *across, const po
       best = pool_select(pool_is_better(next, best), next, best);
     }
     v_store_upto_as(dtype, y, o + j, n, best.value);
-    v_store_i_part(index + o + j, best.at, n < V_LANES ? n : V_LANES);
+    if (index != NULL) v_store_i_part(index + o + j, best.at, n < V_LANES ? n : V_LANES);
   }
 }
 
@@ -221,7 +282,7 @@ V_INLINE void pool_max_adjacent_row(int32_t dtype, const tn_pool_axis *across, i
     pool_best next = pool_best_of_pairs(pool_load_pairs(dtype, x, lower, 2 * n), at + (int32_t)lower);
     best = pool_select(pool_is_larger(next.value, best.value), next, best);
     v_store_upto_as(dtype, y, o, n, best.value);
-    v_store_i_part(index + o, best.at, n);
+    if (index != NULL) v_store_i_part(index + o, best.at, n);
   }
 }
 
@@ -320,6 +381,20 @@ V_INLINE void pool_avg_grad_planes(int32_t dtype, const tn_pool_shape *s, const 
 POOL_LOOPS_BY(blocks)
 POOL_LOOPS_BY(planes)
 
+#define POOL_ROWS(dtype)                                                                                     \
+  static void pool_max_rows_##dtype(const tn_pool_shape *s, int64_t channels, int64_t first, int64_t last,   \
+                                    const void *x, void *y, int32_t *index) {                                \
+    pool_max_rows(dtype, s, channels, first, last, x, y, index);                                             \
+  }                                                                                                          \
+  static void pool_avg_rows_##dtype(const tn_pool_shape *s, int64_t channels, int64_t first, int64_t last,   \
+                                    const void *x, void *y, int32_t *index) {                                \
+    (void)index;                                                                                             \
+    pool_avg_rows(dtype, s, channels, first, last, x, y);                                                    \
+  }
+POOL_ROWS(TN_F32)
+POOL_ROWS(TN_BF16)
+POOL_ROWS(TN_F16)
+
 #define POOL_EACH(name)                                                                                      \
   { [TN_F32] = name##_TN_F32, [TN_BF16] = name##_TN_BF16, [TN_F16] = name##_TN_F16 }
 #define POOL_TABLE(by)                                                                                       \
@@ -329,4 +404,7 @@ POOL_LOOPS_BY(planes)
   }
 
 const tn_pool_loops TN_LOOP(tn_loops_pool) = {
-    .lanes = V_LANES, .blocks = POOL_TABLE(blocks), .planes = POOL_TABLE(planes)};
+    .lanes = V_LANES,
+    .blocks = POOL_TABLE(blocks),
+    .planes = POOL_TABLE(planes),
+    .rows = {[TN_POOL_MAX] = POOL_EACH(pool_max_rows), [TN_POOL_AVG] = POOL_EACH(pool_avg_rows)}};

@@ -23,7 +23,7 @@ enum {
   RESULTS = 1 << 12 /* of a chunk that combines parts */
 };
 
-enum { RUNS = 0, COLUMNS = 1, BLOCKS = 2 }; /* ids of variants, too */
+enum { RUNS = 0, COLUMNS = 1, BLOCKS = 2 }; /* how the elements of a reduction lie */
 
 typedef struct reduce_kernel {
   tn_reduce_functions add;
@@ -77,6 +77,18 @@ static bool reduce_shape_blocked(reduce_kernel *p, const tn_type *x, const bool 
     p->inner *= x->dims[i];
   }
   return true;
+}
+
+/* The same for channels as the innermost dimension. Results are row-major,
+ * so of channels and space one is reduced. */
+static bool reduce_shape_last(reduce_kernel *p, const tn_type *x, const bool *reduced) {
+  bool memory[TN_MAX_RANK], space = true;
+  for (int32_t i = 0; i < x->rank; i++) {
+    memory[tn_image_dimension(TN_IMAGE_LAST, x->rank, i)] = reduced[i];
+    space = space && (i < 2 || reduced[i]);
+  }
+  tn_type type = tn_image_memory(TN_IMAGE_LAST, x, 1);
+  return x->rank == 4 && (space || reduced[1]) && onednn_reduce_shape(p, &type, memory);
 }
 
 /* A task has several short runs. */
@@ -257,8 +269,10 @@ static int32_t reduce_op(const char *name) {
   }
 }
 
-/* False where the kernel does not support the match, or blocks. */
-static bool reduce_make(const tn_match *m, const void *backend, bool blocked, reduce_kernel *p) {
+/* False where the kernel does not support the match in this way, TN_IMAGE_.... */
+static bool reduce_make(const tn_match *m, const void *backend, int32_t way, reduce_kernel *p) {
+  static bool (*const shape[])(reduce_kernel *, const tn_type *,
+                               const bool *) = {onednn_reduce_shape, reduce_shape_blocked, reduce_shape_last};
   const tn_reduce_loops *loops = TN_LOOPS_PICK_AT(tn_loops_reduce, tn_onednn_isa_of(backend));
   const tn_node *n = m->nodes[0].node;
   const tn_type *x = n->in[0];
@@ -268,23 +282,22 @@ static bool reduce_make(const tn_match *m, const void *backend, bool blocked, re
   p->store = loops->store[n->out[0].dtype];
   if (p->add.run == NULL || p->store == NULL) return false;
   onednn_reduce_mark_axes(n->attributes, x->rank, reduced);
-  if (!(blocked ? reduce_shape_blocked : onednn_reduce_shape)(p, x, reduced)) return false;
-  p->how = blocked ? BLOCKS : p->inner > 1 ? RUNS : COLUMNS;
+  if (!shape[way](p, x, reduced)) return false;
+  p->how = way == TN_IMAGE_BLOCKS ? BLOCKS : p->inner > 1 ? RUNS : COLUMNS;
   onednn_reduce_divide(p);
   bool extreme = p->op == TN_REDUCE_MAX || p->op == TN_REDUCE_MIN;
   return !extreme || p->steps > 0 || p->batch * p->kept == 0;
 }
 
-static void reduce_offer(tn_query *q, const reduce_kernel *p) {
+static void reduce_offer(tn_query *q, int32_t way, const reduce_kernel *p) {
   static const char *const name[] = {"runs", "columns", "blocks"};
-  tn_layout blocked = tn_channels_blocked(q->match->in[0]->rank, p->lanes);
-  tn_operand_layout block_layout = {TN_LAYOUT_FIXED, 0, blocked}, plain = {0};
-  tn_operand_layout in[4] = {block_layout, p->op == TN_REDUCE_GRADS ? block_layout : plain, plain, plain};
+  tn_operand_layout image = {TN_LAYOUT_FIXED, 0, tn_image_layout(way, q->match->in[0]->rank, p->lanes)};
+  tn_operand_layout plain = {0}, in[4] = {image, p->op == TN_REDUCE_GRADS ? image : plain, plain, plain};
   double bytes = 0;
   for (int32_t i = 0; i < q->match->n_in; i++) bytes += (double)tn_type_bytes(q->match->in[i]);
-  tn_offer(q, (tn_variant){.id = p->how,
-                           .name = name[p->how],
-                           .in = p->how == BLOCKS ? in : NULL,
+  tn_offer(q, (tn_variant){.id = way,
+                           .name = way == TN_IMAGE_LAST ? "channels last" : name[p->how],
+                           .in = way == TN_IMAGE_PLAIN ? NULL : in,
                            .workspace_bytes = p->parts > 1 ? p->parts * p->batch * p->kept * p->sets *
                                                                  (int64_t)sizeof(double)
                                                            : 0,
@@ -295,19 +308,18 @@ static void reduce_offer(tn_query *q, const reduce_kernel *p) {
 static tn_status onednn_reduce_query(tn_query *q) {
   reduce_kernel p;
   const tn_node *n = q->match->nodes[0].node;
-  bool any = reduce_make(q->match, q->backend, false, &p);
-  if (!any)
+  if (!reduce_make(q->match, q->backend, TN_IMAGE_PLAIN, &p))
     return tn_fail(q, TN_EUNSUPPORTED, NULL, "%s of %s over these axes is not supported", n->op,
                    tn_dtype_name(n->in[0]->dtype));
-  reduce_offer(q, &p);
-  if (reduce_make(q->match, q->backend, true, &p)) reduce_offer(q, &p);
+  for (int32_t way = TN_IMAGE_PLAIN; way < TN_IMAGE_WAYS; way++)
+    if (reduce_make(q->match, q->backend, way, &p)) reduce_offer(q, way, &p);
   return TN_OK;
 }
 
 static tn_status onednn_reduce_prepare(tn_prepare *p, void **made) {
   reduce_kernel *keep = tn_new(p, sizeof *keep);
   if (keep == NULL) return TN_ENOMEM;
-  reduce_make(p->match, p->backend, p->variant == BLOCKS, keep);
+  reduce_make(p->match, p->backend, p->variant, keep);
   *made = keep;
   return TN_OK;
 }

@@ -69,11 +69,15 @@ V_INLINE void reduce_add_all(int32_t op, double *sum, vf a) {
 
 /* A value near n vectors, `stride` elements apart: the mean of the first ones, which are in the cache
  * soonest. An outlier among k of them costs about n / k^2 times the rounding of the sum. */
-V_INLINE vf reduce_shift(int32_t dtype, const void *x, int64_t at, int64_t n, int64_t stride) {
+V_INLINE vf reduce_shift_upto(int32_t dtype, const void *x, int64_t at, int64_t n, int64_t stride,
+                              int64_t lanes) {
   int64_t samples = n < 4 ? 1 : n < 4 * MOST_SAMPLES ? n / 4 : MOST_SAMPLES;
-  vf sum = v_load_as(dtype, x, at);
-  for (int64_t k = 1; k < samples; k++) sum += v_load_as(dtype, x, at + k * stride);
+  vf sum = v_load_upto_as(dtype, x, at, lanes, 0);
+  for (int64_t k = 1; k < samples; k++) sum += v_load_upto_as(dtype, x, at + k * stride, lanes, 0);
   return sum * v_splat(1.0f / (float)samples);
+}
+V_INLINE vf reduce_shift(int32_t dtype, const void *x, int64_t at, int64_t n, int64_t stride) {
+  return reduce_shift_upto(dtype, x, at, n, stride, V_LANES);
 }
 
 /* The same for n adjacent elements, in all lanes. */
@@ -199,7 +203,7 @@ V_INLINE void reduce_last_columns(int32_t op, int32_t dtype, const void *x, cons
   for (int64_t i = 0, end; i < rows; i = end) {
     reduce_sums s = reduce_start_sums(op);
     end = i + TERMS < rows ? i + TERMS : rows;
-    if (op == TN_REDUCE_MOMENTS) mean = v_load_part_as(dtype, x, base + i * stride, left, 0);
+    if (op == TN_REDUCE_MOMENTS) mean = reduce_shift_upto(dtype, x, base + i * stride, end - i, stride, left);
     for (int64_t k = i; k < end; k++) reduce_part(op, dtype, x, y, base + k * stride, left, mean, &s);
     reduce_deliver_lanes(op, sums, m, s, mean, end - i, left);
   }

@@ -1,6 +1,6 @@
 /* backends/onednn/kernels/reorder.c: a tensor in another layout. Images between row-major and channels in
- * blocks are transposed in squares; other results are written row by row through tables (reorder_tables.h).
- */
+ * blocks or innermost are transposed in squares; those between blocks and channels innermost are copied block
+ * by block of a pixel; other results are written row by row through tables (reorder_tables.h). */
 #include <stdbool.h>
 #include <string.h>
 
@@ -19,6 +19,7 @@ typedef struct reorder_kernel {
   tn_transpose_function transpose; /* of matrices; NULL: tables */
   int64_t size;                    /* of an element */
   int64_t matrices, rows, columns, strips, per_chunk;
+  int64_t run; /* bytes of a pixel's block, which are copied; 0: no such copy */
   tn_storage to;
   tn_reorder_tables tables;
   int64_t entries[]; /* of the tables */
@@ -55,6 +56,26 @@ static void reorder_transpose_chunk(void *arg, int64_t chunk) {
   for (int64_t task = chunk * j->p->per_chunk; task < end; task++) reorder_transpose_task(j, task);
 }
 
+static inline __attribute__((always_inline)) void reorder_copy_runs(const reorder_kernel *p,
+                                                                    const uint8_t *from, uint8_t *to,
+                                                                    size_t run) {
+  for (int64_t r = 0; r < p->rows; r++)
+    for (int64_t c = 0; c < p->columns; c++)
+      memcpy(to + (size_t)(c * p->rows + r) * run, from + (size_t)(r * p->columns + c) * run, run);
+}
+
+/* An image as a matrix of runs, which is transposed. */
+static void reorder_runs_chunk(void *arg, int64_t image) {
+  const reorder_job *j = arg;
+  const reorder_kernel *p = j->p;
+  int64_t at = image * p->rows * p->columns * p->run;
+  switch (p->run) {
+  case 32: reorder_copy_runs(p, j->from + at, j->to + at, 32); break;
+  case 64: reorder_copy_runs(p, j->from + at, j->to + at, 64); break;
+  default: reorder_copy_runs(p, j->from + at, j->to + at, (size_t)p->run); break;
+  }
+}
+
 static void reorder_look_up_chunk(void *arg, int64_t chunk) {
   const reorder_job *j = arg;
   int64_t end = least(tn_reorder_tables_rows(&j->p->tables), (chunk + 1) * j->p->per_chunk);
@@ -68,6 +89,8 @@ static tn_status onednn_reorder_launch(tn_launch *l) {
   if (p->to.count == 0) return TN_OK;
   if (p->same) {
     if (j.to != j.from) tn_parallel(l, divide_up(p->to.count, CHUNK), reorder_copy_chunk, &j);
+  } else if (p->run > 0) {
+    tn_parallel(l, p->matrices, reorder_runs_chunk, &j);
   } else if (p->transpose != NULL) {
     tn_parallel(l, divide_up(p->matrices * p->strips, p->per_chunk), reorder_transpose_chunk, &j);
   } else {
@@ -93,32 +116,48 @@ static tn_status onednn_reorder_query(tn_query *q) {
                                   .cost_s = tn_cost_of_bytes(q->device, 2 * (double)tn_type_bytes(x))});
 }
 
-static bool reorder_is_in_order(const tn_layout *layout, int32_t rank) {
+static bool reorder_has_order(const tn_layout *layout, const tn_layout *wanted, int32_t rank) {
   for (int32_t i = 0; i < rank; i++)
-    if (layout->set && layout->order[i] != i) return false;
+    if ((layout->set ? layout->order[i] : i) != wanted->order[i]) return false;
   return true;
 }
 
-/* The size of the only block where it is of channels, which it divides; otherwise 0. */
+/* The channels of a pixel that follow each other: 1 in row-major layout, those of the only block, which
+ * divides them, or all; 0 in other layouts. */
 static int64_t reorder_block_size(const tn_type *x, const tn_layout *layout) {
-  if (!layout->set || layout->n_blocks != 1 || layout->block[0].dim != 1 || x->rank < 2) return 0;
+  tn_layout plain = tn_layout_row_major(x->rank), last = tn_channels_last(x->rank);
+  if (x->rank < 3) return 0;
+  if (layout->n_blocks == 0 && reorder_has_order(layout, &last, x->rank)) return x->dims[1];
+  if (!reorder_has_order(layout, &plain, x->rank)) return 0;
+  if (layout->n_blocks == 0) return 1;
+  if (layout->n_blocks != 1 || layout->block[0].dim != 1) return 0;
   return x->dims[1] % layout->block[0].size == 0 ? layout->block[0].size : 0;
 }
 
-/* In row-major layout, each channel of a block is a row of pixels; in blocks, each pixel is a row of
- * channels. */
+/* Between blocks and channels innermost: blocks are rows and pixels columns, or the reverse. */
+static void reorder_set_runs(reorder_kernel *p, const tn_type *x, int64_t from, int64_t to) {
+  int64_t block = least(from, to), pixels = tn_type_count(x) / (x->dims[0] * x->dims[1]);
+  if (block <= 1 || most(from, to) != x->dims[1] || from == to) return;
+  p->run = block * p->size;
+  p->matrices = x->dims[0];
+  p->rows = from == block ? x->dims[1] / block : pixels;
+  p->columns = from == block ? pixels : x->dims[1] / block;
+}
+
+/* In row-major layout, each channel of a block is a row of pixels; in blocks, and with channels innermost,
+ * each pixel is a row of channels. */
 static void reorder_set_transpose(reorder_kernel *p, const void *backend, const tn_type *x,
                                   const tn_layout *from, const tn_layout *to) {
   const tn_transpose_loops *loops = TN_LOOPS_PICK_AT(tn_loops_transpose, tn_onednn_isa_of(backend));
-  int64_t pixels = 1, block = reorder_block_size(x, from->n_blocks > 0 ? from : to);
-  if (from->n_blocks + to->n_blocks != 1 || block == 0 || !reorder_is_in_order(from, x->rank) ||
-      !reorder_is_in_order(to, x->rank))
-    return;
+  int64_t pixels = 1, have = reorder_block_size(x, from), want = reorder_block_size(x, to);
+  int64_t block = most(have, want);
+  reorder_set_runs(p, x, have, want);
+  if (least(have, want) != 1 || block == 1) return;
   for (int32_t i = 2; i < x->rank; i++) pixels *= x->dims[i];
   p->transpose = p->size == 4 ? loops->of_4 : p->size == 2 ? loops->of_2 : NULL;
   p->matrices = x->dims[0] * x->dims[1] / block;
-  p->rows = from->n_blocks > 0 ? pixels : block;
-  p->columns = from->n_blocks > 0 ? block : pixels;
+  p->rows = have > 1 ? pixels : block;
+  p->columns = have > 1 ? block : pixels;
   p->strips = at_least_1(divide_up(p->rows > p->columns ? p->rows : p->columns, STRIP));
   p->per_chunk = at_least_1(CHUNK / at_least_1(p->rows * p->columns / p->strips));
 }
@@ -141,7 +180,7 @@ static tn_status onednn_reorder_prepare(tn_prepare *p, void **made) {
   kernel->to = tn_storage_of(x, out);
   kernel->same = tn_storage_same(&from, &kernel->to);
   if (!kernel->same && kernel->to.count > 0) reorder_set_transpose(kernel, p->backend, x, in, out);
-  if (!kernel->same && kernel->transpose == NULL) reorder_set_tables(kernel, x, &from);
+  if (!kernel->same && kernel->transpose == NULL && kernel->run == 0) reorder_set_tables(kernel, x, &from);
   *made = kernel;
   return TN_OK;
 }

@@ -56,6 +56,15 @@ dnnl_status_t tn_dnnl_new_convolution(dnnl_engine_t engine, const tn_dnnl_convol
 dnnl_status_t tn_dnnl_new_matmul(dnnl_engine_t engine, tn_dnnl_desc a, tn_dnnl_desc b, tn_dnnl_desc c,
                                  dnnl_primitive_attr_t attributes, dnnl_primitive_desc_t *primitive);
 
-/* Post-ops: the sum with the previous contents of the result, and max(0, result). */
+/* Post-ops: the sum with the previous contents of the result, and an activation. */
+enum {
+  TN_DNNL_NONE = 0,
+  TN_DNNL_RELU,
+  TN_DNNL_RELU6,
+  TN_DNNL_SILU,
+  TN_DNNL_HARDSWISH,
+  TN_DNNL_SIGMOID,
+  TN_DNNL_HARDSIGMOID
+};
 dnnl_status_t tn_dnnl_append_sum(dnnl_post_ops_t ops);
-dnnl_status_t tn_dnnl_append_relu(dnnl_post_ops_t ops);
+dnnl_status_t tn_dnnl_append_activation(dnnl_post_ops_t ops, int32_t activation);

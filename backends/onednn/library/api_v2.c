@@ -66,6 +66,21 @@ dnnl_status_t tn_dnnl_new_matmul(dnnl_engine_t engine, tn_dnnl_desc a, tn_dnnl_d
 
 dnnl_status_t tn_dnnl_append_sum(dnnl_post_ops_t ops) { return dnnl_post_ops_append_sum(ops, 1.0f); }
 
-dnnl_status_t tn_dnnl_append_relu(dnnl_post_ops_t ops) {
-  return dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
+static dnnl_status_t api_append(dnnl_post_ops_t ops, dnnl_alg_kind_t function, float alpha, float beta) {
+  return dnnl_post_ops_append_eltwise(ops, 1.0f, function, alpha, beta);
+}
+
+/* This version has no hardsigmoid. */
+dnnl_status_t tn_dnnl_append_activation(dnnl_post_ops_t ops, int32_t activation) {
+  switch (activation) {
+  case TN_DNNL_RELU: return api_append(ops, dnnl_eltwise_relu, 0, 0);
+  case TN_DNNL_RELU6: return api_append(ops, dnnl_eltwise_clip, 0, 6);
+  case TN_DNNL_SILU: return api_append(ops, dnnl_eltwise_swish, 1, 0);
+  case TN_DNNL_HARDSWISH: return api_append(ops, dnnl_eltwise_hardswish, 0, 0);
+  case TN_DNNL_SIGMOID: return api_append(ops, dnnl_eltwise_logistic, 0, 0);
+  case TN_DNNL_HARDSIGMOID: break;
+  default: return dnnl_unimplemented;
+  }
+  dnnl_status_t status = api_append(ops, dnnl_eltwise_linear, 1.0f / 6, 0.5f);
+  return status == dnnl_success ? api_append(ops, dnnl_eltwise_clip, 0, 1) : status;
 }

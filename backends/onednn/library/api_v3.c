@@ -75,6 +75,15 @@ dnnl_status_t tn_dnnl_append_sum(dnnl_post_ops_t ops) {
   return dnnl_post_ops_append_sum(ops, 1.0f, 0, dnnl_data_type_undef);
 }
 
-dnnl_status_t tn_dnnl_append_relu(dnnl_post_ops_t ops) {
-  return dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_relu, 0.0f, 0.0f);
+dnnl_status_t tn_dnnl_append_activation(dnnl_post_ops_t ops, int32_t activation) {
+  switch (activation) {
+  case TN_DNNL_RELU: return dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_relu, 0, 0);
+  case TN_DNNL_RELU6: return dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_clip, 0, 6);
+  case TN_DNNL_SILU: return dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_swish, 1, 0);
+  case TN_DNNL_HARDSWISH: return dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_hardswish, 1.0f / 6, 0.5f);
+  case TN_DNNL_SIGMOID: return dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_logistic, 0, 0);
+  case TN_DNNL_HARDSIGMOID:
+    return dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_hardsigmoid, 1.0f / 6, 0.5f);
+  default: return dnnl_unimplemented;
+  }
 }

@@ -14,7 +14,7 @@
 static bool conv_is_multiple(int64_t channels, int64_t block) { return channels % block == 0; }
 
 /* Channels in blocks; up to four input channels, as those of images, stay row-major. */
-static tn_status conv_choose_layouts(tn_env *env, const tn_dnnl_conv *c, tn_dnnl_conv_layouts *layouts) {
+static tn_status conv_choose_blocks(tn_env *env, const tn_dnnl_conv *c, tn_dnnl_conv_layouts *layouts) {
   int32_t block = tn_onednn_isa() >= TN_ISA_AVX512 ? 16 : 8;
   bool few = c->x->dims[1] <= 4 && c->attributes->groups == 1;
   if (!conv_is_multiple(c->y->dims[1], block) || (!few && !conv_is_multiple(c->x->dims[1], block)))
@@ -22,6 +22,13 @@ static tn_status conv_choose_layouts(tn_env *env, const tn_dnnl_conv *c, tn_dnnl
                    (long long)c->x->dims[1], (long long)c->y->dims[1], (int)block);
   layouts->y = tn_channels_blocked(c->y->rank, block);
   layouts->x = few ? tn_layout_row_major(c->x->rank) : tn_channels_blocked(c->x->rank, block);
+  return TN_OK;
+}
+
+static tn_status conv_choose_layouts(tn_env *env, const tn_dnnl_conv *c, int32_t how,
+                                     tn_dnnl_conv_layouts *layouts) {
+  if (!(how & TN_CONV_LAST)) return conv_choose_blocks(env, c, layouts);
+  layouts->x = layouts->y = tn_channels_last(c->y->rank);
   return TN_OK;
 }
 
@@ -114,7 +121,8 @@ static tn_status conv_append_post_ops(tn_env *env, const tn_dnnl_conv *c, dnnl_p
   dnnl_status_t made = dnnl_post_ops_create(&ops);
   if (made != dnnl_success) return tn_dnnl_check(env, made, "dnnl_post_ops_create");
   if (c->added != NULL) made = tn_dnnl_append_sum(ops);
-  if (made == dnnl_success && c->relu) made = tn_dnnl_append_relu(ops);
+  if (made == dnnl_success && c->activation != TN_DNNL_NONE)
+    made = tn_dnnl_append_activation(ops, c->activation);
   if (made == dnnl_success) made = dnnl_primitive_attr_set_post_ops(attributes, ops);
   dnnl_post_ops_destroy(ops);
   return tn_dnnl_check(env, made, "dnnl_primitive_attr_set_post_ops");
@@ -124,7 +132,8 @@ static tn_status conv_new_primitive(const tn_primitive_list *r, const tn_dnnl_co
                                     int32_t how, dnnl_primitive_desc_t *primitive) {
   dnnl_primitive_attr_t attributes = NULL;
   tn_status status = tn_dnnl_attributes(r->env, &attributes);
-  if (status == TN_OK && (c->added != NULL || c->relu)) status = conv_append_post_ops(r->env, c, attributes);
+  if (status == TN_OK && (c->added != NULL || c->activation != TN_DNNL_NONE))
+    status = conv_append_post_ops(r->env, c, attributes);
   if (status == TN_OK)
     status = tn_dnnl_check(r->env,
                            c->direction == TN_CONV_FORWARD
@@ -258,7 +267,7 @@ tn_status tn_dnnl_conv_list(tn_primitive_list *r, const tn_dnnl_conv *c, int32_t
   conv_tensors t;
   dnnl_primitive_desc_t primitive = NULL;
   bool dw = c->direction == TN_CONV_GRAD_WEIGHT;
-  tn_status status = conv_choose_layouts(r->env, c, layouts);
+  tn_status status = conv_choose_layouts(r->env, c, how, layouts);
   if (status == TN_OK) status = conv_describe(r, c, how, layouts, &d);
   if (status == TN_OK) status = conv_new_primitive(r, c, &d, how, &primitive);
   if (status != TN_OK) return status;
@@ -274,7 +283,21 @@ tn_status tn_dnnl_conv_list(tn_primitive_list *r, const tn_dnnl_conv *c, int32_t
   return dw ? conv_add_grad_weight(r, &t, primitive) : conv_add_forward(r, c, how, &t, primitive);
 }
 
+const char *tn_dnnl_conv_name(int32_t how) {
+  static const char *const names[] = {"direct", "winograd", "direct in f32", "winograd in f32"};
+  return how & TN_CONV_LAST ? "channels last" : names[how & (TN_CONV_WINOGRAD | TN_CONV_IN_F32)];
+}
+
 /* ---- variants ------------------------------------------------------------------------------------ */
+
+/* With channels innermost lines of different pixels share sets of the cache, the last vector of results may
+ * be used in part, and a few channels make short sums. */
+static double conv_share_of_rate_last(const tn_dnnl_conv *c) {
+  int64_t lanes = tn_onednn_isa() >= TN_ISA_AVX512 ? 16 : 8;
+  int64_t results = c->direction == TN_CONV_GRAD_INPUT ? c->x->dims[1] : c->y->dims[1];
+  bool few = c->attributes->groups == 1 && least(c->x->dims[1], c->y->dims[1]) < 16;
+  return 0.95 * (double)results / (double)round_up(results, lanes) * (few ? 0.5 : 1);
+}
 
 /* The rate is multiplications a second of one thread. */
 double tn_dnnl_conv_cost_s(const tn_dnnl_conv *c, int32_t how, const tn_device_properties *device) {
@@ -286,18 +309,31 @@ double tn_dnnl_conv_cost_s(const tn_dnnl_conv *c, int32_t how, const tn_device_p
   if (how & TN_CONV_WINOGRAD) rate *= 1.7;
   if (!converts) rate *= device->matrix_flops_per_s[c->x->dtype] / device->matrix_flops_per_s[TN_F32];
   if (c->x->dims[1] <= 4) rate *= 0.5;
+  if (how & TN_CONV_LAST) rate *= conv_share_of_rate_last(c);
   double packed = how & TN_CONV_FOLDED ? 0 : 10 * (double)tn_type_count(c->w);
   double converted = converts ? 6 * (outputs + inputs) : 0;
   return tn_cost_of_bytes(device, packed + converted) +
          products / (rate * (device->threads > 0 ? device->threads : 1));
 }
 
+/* A training step has kernels around each convolution that are faster on blocks, and on small row-major
+ * pictures of few channels. */
+static bool conv_trains_channels_last(tn_env *env, const tn_dnnl_conv *c) {
+  const int64_t small_bytes = 1 << 18, few = 16;
+  tn_dnnl_conv_layouts blocks;
+  if (conv_choose_blocks(env, c, &blocks) == TN_OK) return false;
+  bool is_few = c->attributes->groups == 1 && least(c->x->dims[1], c->y->dims[1]) < few;
+  return !is_few || (int64_t)tn_type_bytes(c->x) > c->x->dims[0] * small_bytes;
+}
+
 tn_status tn_dnnl_conv_variants(tn_query *q, const tn_dnnl_conv *c, int32_t base,
                                 tn_status (*add)(tn_query *q, const tn_dnnl_conv *conv, int32_t how)) {
   bool narrow = c->x->dtype == TN_BF16;
   bool winograd = tn_onednn_options_of(q->backend).winograd != TN_WINOGRAD_OFF;
+  bool last = !narrow && (base != 0 || conv_trains_channels_last(&q->env, c));
   const int32_t variants[] = {0, narrow ? TN_CONV_IN_F32 : -1, winograd && !narrow ? TN_CONV_WINOGRAD : -1,
-                              winograd && narrow ? TN_CONV_WINOGRAD | TN_CONV_IN_F32 : -1};
+                              winograd && narrow ? TN_CONV_WINOGRAD | TN_CONV_IN_F32 : -1,
+                              last ? TN_CONV_LAST : -1};
   tn_status first = TN_OK;
   int32_t added = 0;
   for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {

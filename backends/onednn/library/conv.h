@@ -13,7 +13,8 @@ enum { TN_CONV_FORWARD = 0, TN_CONV_GRAD_INPUT = 1, TN_CONV_GRAD_WEIGHT = 2 };
 enum {
   TN_CONV_WINOGRAD = 1,
   TN_CONV_IN_F32 = 2, /* bf16 operands and results, computed in f32 */
-  TN_CONV_FOLDED = 4  /* weights and bias are read from the folded memory */
+  TN_CONV_FOLDED = 4, /* weights and bias are read from the folded memory */
+  TN_CONV_LAST = 8    /* channels are the innermost dimension, not in blocks: any number of them */
 };
 
 /* x (N, C, H, W), w (O, C / groups, h, w) and y (N, O, H', W'), or with a depth in front of the height, or
@@ -26,7 +27,7 @@ typedef struct tn_dnnl_conv {
   /* Forward only: */
   const tn_type *added; /* a residual that is added to the result, or NULL */
   int32_t added_at;     /* the number of that operand */
-  bool relu;            /* behind the sum */
+  int32_t activation;   /* TN_DNNL_..., behind the sum */
 } tn_dnnl_conv;
 
 typedef struct tn_dnnl_conv_layouts {
@@ -51,6 +52,9 @@ double tn_dnnl_conv_cost_s(const tn_dnnl_conv *conv, int32_t how, const tn_devic
  * returned. */
 tn_status tn_dnnl_conv_variants(tn_query *q, const tn_dnnl_conv *conv, int32_t base,
                                 tn_status (*add)(tn_query *q, const tn_dnnl_conv *conv, int32_t how));
+
+/* "direct", "winograd in f32", "channels last": the variant without TN_CONV_FOLDED. */
+const char *tn_dnnl_conv_name(int32_t how);
 
 /* The type of weights with the groups as the first dimension, over the same bytes. */
 tn_type tn_dnnl_group_weights(const tn_dnnl_conv *conv);

@@ -26,6 +26,19 @@ static int32_t conv_folded_operand(const tn_match *m, const tn_match_node *node,
   return node->in[k];
 }
 
+/* The activations that are computed with the convolution, by the names of their ops. */
+#define ACTIVATIONS(row)                                                                                     \
+  row(relu, TN_DNNL_RELU) row(relu6, TN_DNNL_RELU6) row(silu, TN_DNNL_SILU)                                  \
+      row(hardswish, TN_DNNL_HARDSWISH) row(sigmoid, TN_DNNL_SIGMOID) row(hardsigmoid, TN_DNNL_HARDSIGMOID)
+
+static int32_t conv_folded_activation(const char *op) {
+#define ROW(name, activation)                                                                                \
+  if (strcmp(op, #name) == 0) return activation;
+  ACTIVATIONS(ROW)
+#undef ROW
+  return TN_DNNL_NONE;
+}
+
 static void conv_folded_read_node(const tn_match *m, const tn_match_node *n, conv_folded_match *f) {
   if (strcmp(n->node->op, "batch_norm_apply") == 0) {
     f->mean = conv_folded_operand(m, n, 1);
@@ -37,8 +50,8 @@ static void conv_folded_read_node(const tn_match *m, const tn_match_node *n, con
     int32_t first = conv_folded_operand(m, n, 0);
     f->conv.added_at = first >= 0 ? first : conv_folded_operand(m, n, 1);
     f->conv.added = m->in[f->conv.added_at];
-  } else if (strcmp(n->node->op, "relu") == 0) {
-    f->conv.relu = true;
+  } else {
+    f->conv.activation = conv_folded_activation(n->node->op);
   }
 }
 
@@ -112,13 +125,12 @@ static int64_t conv_folded_workspace(const conv_folded_lists *r) {
 enum { OPERANDS = 8 };
 
 static void conv_folded_offer(tn_query *q, const tn_dnnl_conv *c, int32_t how, const conv_folded_lists *r) {
-  static const char *const names[] = {"folded", "folded winograd", "folded in f32", "folded winograd in f32"};
   tn_operand_layout in[OPERANDS] = {{0}}, out = {TN_LAYOUT_FIXED, 0, r->layouts.y};
   const int32_t inplace[1][2] = {{c->added_at, 0}};
   in[0] = (tn_operand_layout){TN_LAYOUT_FIXED, 0, r->layouts.x};
   if (c->added != NULL) in[c->added_at] = out;
   tn_offer(q, (tn_variant){.id = how,
-                           .name = names[how & (TN_CONV_WINOGRAD | TN_CONV_IN_F32)],
+                           .name = tn_dnnl_conv_name(how),
                            .in = in,
                            .out = &out,
                            .workspace_bytes = conv_folded_workspace(r),
@@ -221,22 +233,20 @@ static tn_status conv_folded_launch(tn_launch *l) {
 
 #define NORMED "c = conv2d(x, w, bias?); n = batch_norm_apply(c, mean, variance, gamma?, beta?)"
 
-TN_DEFINE_KERNEL(onednn, conv2d_folded, "onednn_conv2d_folded", "y = conv2d(x, w, bias?)",
-                 "convolutions with packed weights", TN_KERNEL_CALLBACKS(conv_folded),
-                 .fold = conv_folded_fold);
-TN_DEFINE_KERNEL(onednn, conv2d_relu_folded, "onednn_conv2d_relu_folded",
-                 "c = conv2d(x, w, bias?); y = relu(c)", "convolutions with packed weights, and relu",
-                 TN_KERNEL_CALLBACKS(conv_folded), .fold = conv_folded_fold);
-TN_DEFINE_KERNEL(onednn, conv2d_norm_folded, "onednn_conv2d_norm_folded", NORMED,
-                 "convolutions with a batch_norm folded into their weights", TN_KERNEL_CALLBACKS(conv_folded),
-                 .fold = conv_folded_fold);
-TN_DEFINE_KERNEL(onednn, conv2d_norm_relu_folded, "onednn_conv2d_norm_relu_folded", NORMED "; y = relu(n)",
-                 "convolutions with a batch_norm folded into their weights, and relu",
-                 TN_KERNEL_CALLBACKS(conv_folded), .fold = conv_folded_fold);
-TN_DEFINE_KERNEL(onednn, conv2d_norm_add_folded, "onednn_conv2d_norm_add_folded", NORMED "; y = add(n, r)",
-                 "convolutions with a batch_norm folded into their weights, and a residual",
-                 TN_KERNEL_CALLBACKS(conv_folded), .fold = conv_folded_fold);
-TN_DEFINE_KERNEL(onednn, conv2d_norm_add_relu_folded, "onednn_conv2d_norm_add_relu_folded",
-                 NORMED "; s = add(n, r); y = relu(s)",
-                 "convolutions with a batch_norm folded into their weights, a residual and relu",
-                 TN_KERNEL_CALLBACKS(conv_folded), .fold = conv_folded_fold);
+#define FOLDED(id, pattern, help)                                                                            \
+  TN_DEFINE_KERNEL(onednn, id, "onednn_" #id, pattern, help, TN_KERNEL_CALLBACKS(conv_folded),               \
+                   .fold = conv_folded_fold)
+
+FOLDED(conv2d_folded, "y = conv2d(x, w, bias?)", "convolutions with packed weights");
+FOLDED(conv2d_norm_folded, NORMED, "convolutions with a batch_norm folded into their weights");
+FOLDED(conv2d_norm_add_folded, NORMED "; y = add(n, r)",
+       "convolutions with a batch_norm folded into their weights, and a residual");
+FOLDED(conv2d_norm_add_relu_folded, NORMED "; s = add(n, r); y = relu(s)",
+       "convolutions with a batch_norm folded into their weights, a residual and relu");
+
+#define FOLDED_ACTIVATION(name, activation)                                                                  \
+  FOLDED(conv2d_##name##_folded, "c = conv2d(x, w, bias?); y = " #name "(c)",                                \
+         "convolutions with packed weights, and " #name);                                                    \
+  FOLDED(conv2d_norm_##name##_folded, NORMED "; y = " #name "(n)",                                           \
+         "convolutions with a batch_norm folded into their weights, and " #name);
+ACTIVATIONS(FOLDED_ACTIVATION)

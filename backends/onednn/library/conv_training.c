@@ -14,11 +14,6 @@ static tn_dnnl_conv conv_training_match(const tn_match *m) {
                         .w = m->in[1],   .y = m->out[0], .bias = m->in[2]};
 }
 
-static const char *conv_training_name(int32_t how) {
-  static const char *const names[] = {"direct", "winograd", "direct in f32", "winograd in f32"};
-  return names[how & (TN_CONV_WINOGRAD | TN_CONV_IN_F32)];
-}
-
 /* The library sums the gradient of the weights by threads, so its bits depend on the number of threads. */
 static void conv_training_offer(tn_query *q, const tn_dnnl_conv *c, int32_t how,
                                 const tn_dnnl_conv_layouts *l, int64_t workspace) {
@@ -28,7 +23,7 @@ static void conv_training_offer(tn_query *q, const tn_dnnl_conv *c, int32_t how,
   const tn_operand_layout *in[] = {forward, input, weight}, *out[] = {&y, &x, &w};
   tn_variant v = {.struct_size = sizeof v,
                   .id = how,
-                  .name = conv_training_name(how),
+                  .name = tn_dnnl_conv_name(how),
                   .in = in[c->direction],
                   .out = out[c->direction],
                   .workspace_bytes = workspace,

@@ -86,11 +86,15 @@ static void tile_gather(const tn_tile_insn *insn, const tn_tile_run *run, int64_
   tile_take(insn, to, n, run->reg[insn->out]);
 }
 
-/* A whole tile of an operand that the region goes through again and again. Chunks begin where it does. */
+/* A whole tile of an operand that the region, or a segment, goes through again and again. Chunks begin where
+ * it does. */
 static void tile_cycle(const tn_tile_insn *insn, const tn_tile_run *run, int64_t n) {
   size_t size = tn_lane_size(insn->lane), once = (size_t)insn->count * size, whole = (size_t)n * size;
   uint8_t *to = run->reg[insn->out];
-  tile_take(insn, tile_operand(insn, run), insn->count, to);
+  int64_t at =
+      insn->map == TN_PW_NONE ? 0 : tn_pw_walk_to(&run->program->base.maps[insn->map], run->segment).offset;
+  tile_take(insn, (const uint8_t *)tile_operand(insn, run) + (size_t)at * tn_dtype_size(insn->dtype),
+            insn->count, to);
   for (size_t done = once; done < whole; done += once) memcpy(to + done, to, once);
 }
 

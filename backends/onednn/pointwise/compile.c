@@ -82,8 +82,10 @@ static tn_status tile_compile_cut(const void *handle, const tn_match *m, const t
   c->first = tn_tile_space_cut(s, types, m->n_in);
   c->segment = 1;
   for (int32_t i = c->first; i < s->n_axes; i++) c->segment *= s->axis[i].extent;
-  for (int32_t i = 0; i < m->n_in && c->first == 0 && c->cycle > 0; i++) {
-    int64_t cycle = types[i] == NULL ? 0 : tn_tile_cycle(s, types[i]);
+  for (int32_t i = 0; i < m->n_in && c->cycle > 0; i++) {
+    bool repeats =
+        types[i] != NULL && (c->first == 0 || tn_tile_manner(s, types[i], c->first) == TILE_REPEATS);
+    int64_t cycle = repeats ? tn_tile_cycle(s, types[i], c->first) : 0;
     if (cycle <= TILE_MOST && cycle > c->cycle) c->cycle = cycle;
   }
   if (c->cycle == 0) c->cycle = 1;

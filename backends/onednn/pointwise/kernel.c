@@ -1,6 +1,6 @@
 /* Pointwise regions on the fast CPU: compiled to instructions over tiles (program.h), in row-major
- * order and in the blocks of channels that convolutions leave behind. Operands with a
- * value per channel, and those with one value, lie row-major in either case. */
+ * order and in the blocks of channels that convolutions leave behind, or with channels innermost. Operands
+ * with a value per channel, and those with one value, lie row-major in either case. */
 #include "backends/onednn/pointwise/code.h"
 
 #include "backends/onednn/kernels/image_layouts.h"
@@ -138,12 +138,17 @@ typedef struct tile_offer {
   const tn_layout *layout;
 } tile_offer;
 
-static tn_status tile_add_variant(tn_query *q, const tile_offer *o, tn_operand_layout *rules) {
+/* *cost_s: what it costs at least; becomes its estimate. */
+static tn_status tile_add_variant(tn_query *q, const tile_offer *o, tn_operand_layout *rules,
+                                  double *cost_s) {
   const tn_match *m = q->match;
   tn_tile_program *p = NULL;
   TN_TRY(tn_tile_compile(q, m, o->layout, tn_onednn_isa_of(q->backend), &p));
   tile_set_rules(m, o->rule, o->layout, rules);
   int32_t threads = q->device->threads > 0 && p->n_chunks > 1 ? q->device->threads : 1;
+  double estimate_s =
+      tn_estimate_s(q->device, tn_match_bytes(m), p->work_s, tn_thread_speed(q->device) * threads);
+  if (estimate_s > *cost_s) *cost_s = estimate_s;
   tn_offer(q, (tn_variant){.id = o->id,
                            .name = o->name,
                            .in = rules,
@@ -151,8 +156,7 @@ static tn_status tile_add_variant(tn_query *q, const tile_offer *o, tn_operand_l
                            .prepared_bytes = (int64_t)(sizeof(tile_plan) + p->base.bytes),
                            .n_inplace = p->base.n_inplace,
                            .inplace = (const int32_t(*)[2])p->base.inplace,
-                           .cost_s = tn_estimate_s(q->device, tn_match_bytes(m), p->work_s,
-                                                   tn_thread_speed(q->device) * threads)});
+                           .cost_s = *cost_s});
   tn_delete(q, p);
   return TN_OK;
 }
@@ -169,10 +173,16 @@ static tn_status tile_add_variants(tn_query *q, tn_operand_layout *rules) {
                    plain = {1, TN_LAYOUT_ROW_MAJOR, "row-major", NULL};
   const tile_offer eights = {8, TN_LAYOUT_FIXED, "channels by 8", &by_8};
   const tile_offer sixteens = {16, TN_LAYOUT_FIXED, "channels by 16", &by_16};
-  if (tn_tile_takes_any_layout(q->match)) return tile_add_variant(q, &any, rules);
-  tn_status status = tile_add_variant(q, &plain, rules);
-  if (status == TN_OK && tile_has_blocks(type, 16)) status = tile_add_variant(q, &sixteens, rules);
-  if (status == TN_OK && tile_has_blocks(type, 8)) status = tile_add_variant(q, &eights, rules);
+  const tn_layout innermost = tn_channels_last(type->rank);
+  const tile_offer last = {2, TN_LAYOUT_FIXED, "channels last", &innermost};
+  double cost_s = 0, by_16_s = 0, by_8_s = 0;
+  if (tn_tile_takes_any_layout(q->match)) return tile_add_variant(q, &any, rules, &cost_s);
+  tn_status status = tile_add_variant(q, &plain, rules, &cost_s);
+  if (status == TN_OK && tile_has_blocks(type, 16)) status = tile_add_variant(q, &sixteens, rules, &by_16_s);
+  if (status == TN_OK && tile_has_blocks(type, 8)) status = tile_add_variant(q, &eights, rules, &by_8_s);
+  /* A region alone is no reason to leave blocks: then channels innermost cost no less. */
+  double last_s = by_16_s > by_8_s ? by_16_s : by_8_s;
+  if (status == TN_OK && tile_has_blocks(type, 1)) status = tile_add_variant(q, &last, rules, &last_s);
   return status;
 }
 

@@ -26,10 +26,12 @@ static void lower_narrow(tn_pw_region *r, tn_pw_insn insn, int32_t op, int32_t r
   tn_pw_append(r, insn, insn.lane, rate);
 }
 
-static void lower_cycle(tn_pw_region *r, tn_pw_insn insn, int64_t cycle) {
+/* `rate`: the operand is the same for all segments, or each begins at its own elements. */
+static void lower_cycle(tn_pw_region *r, tn_pw_insn insn, int64_t cycle, int32_t rate) {
   insn.op = TILE_CYCLE;
   insn.count = cycle;
-  tn_pw_append(r, insn, insn.lane, TN_PW_ONCE);
+  if (rate == TN_PW_ONCE) insn.map = TN_PW_NONE;
+  tn_pw_append(r, insn, insn.lane, rate);
 }
 
 static void lower_gather(tn_pw_region *r, tn_pw_insn insn) {
@@ -41,19 +43,21 @@ static void lower_gather(tn_pw_region *r, tn_pw_insn insn) {
 static void lower_repeated(tn_tile_compiler *c, tn_pw_insn insn, const tn_type *type) {
   tn_pw_region *r = &c->region;
   const tn_pw_space *s = &r->space;
-  int64_t steps[TN_MAX_RANK], cycle = tn_tile_cycle(s, type);
+  int64_t steps[TN_MAX_RANK], cycle = tn_tile_cycle(s, type, c->first);
   int32_t manner = tn_tile_manner(s, type, c->first);
-  if (c->first == 0 && cycle > 0 && cycle <= TILE_MOST && c->cycle % cycle == 0) {
-    lower_cycle(r, insn, cycle);
+  bool cycles = cycle > 0 && cycle <= TILE_MOST && c->cycle % cycle == 0;
+  if (c->first == 0 && cycles) {
+    lower_cycle(r, insn, cycle, TN_PW_ONCE);
     return;
   }
-  if (manner == TILE_WANDERS) {
+  if (manner == TILE_WANDERS || (manner == TILE_REPEATS && !cycles)) {
     lower_gather(r, insn);
     return;
   }
   tn_pw_steps(type, steps);
   r->maps[insn.map] = tn_pw_map_of(s, type, steps, 0, c->first);
   if (manner == TILE_FOLLOWS) lower_bind(r, insn, insn.map);
+  if (manner == TILE_REPEATS) lower_cycle(r, insn, cycle, TN_PW_PER_SEGMENT);
   if (manner == TILE_STAYS) lower_narrow(r, insn, TILE_SPLAT, TN_PW_PER_SEGMENT, 1);
   if (manner == TILE_GOES_ROUND)
     lower_narrow(r, insn, TILE_PERIOD, TN_PW_PER_SEGMENT, s->axis[s->n_axes - 1].extent);

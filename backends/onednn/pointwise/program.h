@@ -4,7 +4,8 @@
  * The region's elements are walked in the order in which its results lie in memory, in tiles of some hundred
  * that never leave a *segment*: a stretch of memory over which every operand that is repeated to the
  * region's dimensions either follows the elements, or stays at one value, or goes round in one block of
- * channels. A program is a straight line of instructions between registers, each a loop over a tile.
+ * channels, or repeats. A program is a straight line of instructions between registers, each a loop over a
+ * tile.
  *
  * A register holds one lane per element (wide), or 16 lanes that all groups of 16 elements share (narrow):
  * one value, or the values of a block of channels. Instructions whose operands do not change from tile to
@@ -68,9 +69,10 @@ struct tn_tile_insn {
 /* ---- where elements are ------------------------------------------------------------------------- */
 
 /* How an operand goes along the elements of a segment. */
-enum { TILE_FOLLOWS, TILE_STAYS, TILE_GOES_ROUND, TILE_WANDERS };
+enum { TILE_FOLLOWS, TILE_STAYS, TILE_GOES_ROUND, TILE_REPEATS, TILE_WANDERS };
 
-/* The layout may have one block, of 8 or 16 along dimension 1, that divides it; else false. */
+/* The layout may have any order of dimensions, or one block, of 8 or 16 along dimension 1, that divides it;
+ * else false. */
 bool tn_tile_space_of(const tn_type *type, const tn_layout *layout, tn_pw_space *space);
 /* Every position of storage, padding included. */
 tn_pw_space tn_tile_space_flat(const tn_type *type, const tn_layout *layout);
@@ -78,8 +80,8 @@ tn_pw_space tn_tile_space_flat(const tn_type *type, const tn_layout *layout);
  * one on. */
 int32_t tn_tile_space_cut(const tn_pw_space *space, const tn_type *const *types, int32_t n);
 int32_t tn_tile_manner(const tn_pw_space *space, const tn_type *type, int32_t first);
-/* Elements of an operand that the whole region goes through again and again; 0: it does not. */
-int64_t tn_tile_cycle(const tn_pw_space *space, const tn_type *type);
+/* Elements of an operand that the axes from `first` on go through again and again; 0: they do not. */
+int64_t tn_tile_cycle(const tn_pw_space *space, const tn_type *type, int32_t first);
 
 /* ---- the program -------------------------------------------------------------------------------- */
 

@@ -10,12 +10,18 @@ static bool space_is_plain(const tn_layout *layout, int32_t rank) {
   return true;
 }
 
+static void space_order(tn_pw_space *s, const tn_type *type, const tn_layout *layout) {
+  for (int32_t i = 0; i < type->rank; i++)
+    s->axis[i] = (tn_pw_axis){layout->order[i], type->dims[layout->order[i]], 1};
+}
+
 bool tn_tile_space_of(const tn_type *type, const tn_layout *layout, tn_pw_space *s) {
   bool blocked = layout != NULL && layout->set && layout->n_blocks > 0;
   int64_t size = blocked ? layout->block[0].size : 1;
   *s = tn_pw_space_row_major(type);
-  if (layout != NULL && !space_is_plain(layout, type->rank)) return false;
+  if (layout != NULL && layout->set && !blocked) space_order(s, type, layout);
   if (!blocked) return true;
+  if (!space_is_plain(layout, type->rank)) return false;
   if (layout->n_blocks > 1 || layout->block[0].dim != 1 || type->rank < 2) return false;
   if ((size != 8 && size != 16) || type->dims[1] % size != 0) return false;
   s->axis[1] = (tn_pw_axis){1, type->dims[1] / size, size};
@@ -50,7 +56,10 @@ int32_t tn_tile_manner(const tn_pw_space *s, const tn_type *type, int32_t first)
     can_go_round = can_go_round && stride == (i == s->n_axes - 1 ? 1 : 0);
     follows *= extent;
   }
-  return can_stay ? TILE_STAYS : can_follow ? TILE_FOLLOWS : can_go_round ? TILE_GOES_ROUND : TILE_WANDERS;
+  if (can_stay || can_follow) return can_stay ? TILE_STAYS : TILE_FOLLOWS;
+  if (can_go_round) return TILE_GOES_ROUND;
+  int64_t cycle = tn_tile_cycle(s, type, first);
+  return first > 0 && cycle > 0 && cycle < TILE_LEAST_SEGMENT ? TILE_REPEATS : TILE_WANDERS;
 }
 
 static bool space_none_wanders(const tn_pw_space *s, const tn_type *const *types, int32_t n, int32_t first) {
@@ -71,13 +80,13 @@ int32_t tn_tile_space_cut(const tn_pw_space *s, const tn_type *const *types, int
   return 0;
 }
 
-int64_t tn_tile_cycle(const tn_pw_space *s, const tn_type *type) {
+int64_t tn_tile_cycle(const tn_pw_space *s, const tn_type *type, int32_t first) {
   int64_t steps[TN_MAX_RANK], length = 1;
   int32_t i = s->n_axes - 1;
   tn_pw_steps(type, steps);
-  for (; i >= 0 && (s->axis[i].extent == 1 || tn_pw_stride(s, type, steps, i) == length); i--)
+  for (; i >= first && (s->axis[i].extent == 1 || tn_pw_stride(s, type, steps, i) == length); i--)
     length *= s->axis[i].extent;
-  for (; i >= 0; i--)
+  for (; i >= first; i--)
     if (s->axis[i].extent != 1 && tn_pw_stride(s, type, steps, i) != 0) return 0;
   return length;
 }

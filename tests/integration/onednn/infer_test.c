@@ -43,6 +43,30 @@ static const char model[] =
     "           add <- bn2, down\n"
     "           relu\n";
 
+/* Channels that fill no blocks, activations behind convolutions, halves that are shuffled, and a gate. */
+static const char uneven[] = "[run]\nname = uneven\nseed = 5\n"
+                             "[model]\ninputs = image: f32[3, 20, 20]\n"
+                             "layers =\n"
+                             "    stem:  conv2d(18, kernel=3, padding=1, bias=no), batch_norm, relu6\n"
+                             "    deep:  conv2d(18, kernel=3, padding=1, groups=18), batch_norm, hardswish\n"
+                             "    wide:  conv2d(58, kernel=1), silu\n"
+                             "           max_pool(3, stride=2, padding=1)\n"
+                             "    a:     unit * 2\n"
+                             "    gate:  gated\n"
+                             "           avg_pool(2)\n"
+                             "    pool:  global_avg_pool\n"
+                             "    fc:    linear(6)\n"
+                             "[block unit]\nlayers =\n"
+                             "    x, y: split(2)\n"
+                             "    half: conv2d(29, kernel=1, bias=no), batch_norm, relu <- y\n"
+                             "    concat <- x, half\n"
+                             "    channel_shuffle(2)\n"
+                             "[block gated]\nlayers =\n"
+                             "    fc1: conv2d(7, kernel=1), relu <- mean(in, axis=[2, 3], keep=yes)\n"
+                             "    fc2: conv2d(58, kernel=1), hardsigmoid\n"
+                             "    mul <- in, fc2\n"
+                             "    out: conv2d(58, kernel=1), sigmoid\n";
+
 enum { BATCH = 3, PIXELS = 3 * 20 * 20, CLASSES = 6 };
 
 typedef struct rig {
@@ -57,6 +81,10 @@ static model_file file;
 static int write_model(void **state) {
   (void)state;
   return model_file_write(&file, model);
+}
+static int write_uneven(void **state) {
+  (void)state;
+  return model_file_write(&file, uneven);
 }
 
 static int remove_model(void **state) {
@@ -150,6 +178,39 @@ static void in_bf16_to_its_accuracy(void **state) {
   compare(more, 1, 3e-2);
 }
 
+/* Images and weights of the uneven model; some activations bend at the edges of these images. */
+static void any_number_of_channels_gives_what_the_reference_gives(void **state) {
+  (void)state;
+  rig *cpu = start("backend.use=cpu", NULL, 0), *fast = start("backend.use=onednn", NULL, 0);
+  for (int32_t i = 0; i < BATCH * PIXELS; i++) cpu->image[i] = fast->image[i] *= 5;
+  ok(tn_session_infer(cpu->session, BATCH), cpu->session);
+  ok(tn_session_infer(fast->session, BATCH), fast->session);
+  assert_true(difference(cpu, fast) <= 2e-5);
+  stop(cpu);
+  stop(fast);
+}
+
+/* Kernels of convolutions take every activation, and nothing falls back to row-major images in between. */
+static void the_plan_keeps_channels_innermost(void **state) {
+  const char *set[] = {"backend.use=onednn", "backend.autotune=no"};
+  const tn_run_options options = {.struct_size = sizeof options, .set = set, .n_set = 2};
+  static const char *const wanted[] = {"relu6_folded",         "hardswish_folded",   "silu_folded",
+                                       "slice_concat_shuffle", "hardsigmoid_folded", "sigmoid_folded",
+                                       "max_pool2d_values"};
+  tn_context *context;
+  tn_run *run;
+  char *text;
+  (void)state;
+  ok(tn_context_open(NULL, &context), context);
+  ok(tn_run_open(context, file.path, &options, &run), context);
+  ok(tn_run_plan(run, NULL, &text, NULL), run);
+  for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
+    if (strstr(text, wanted[i]) == NULL) fail_msg("no kernel %s in %s", wanted[i], text);
+  tn_string_free(run, text);
+  tn_run_close(run);
+  tn_context_close(context);
+}
+
 /* Every batch_norm is folded, and activations stay in a blocked layout from the first layer to the pooling.
  */
 static void the_plan_has_folded_kernels_and_no_reorders(void **state) {
@@ -184,5 +245,9 @@ int main(void) {
       cmocka_unit_test(in_bf16_to_its_accuracy),
       cmocka_unit_test(the_plan_has_folded_kernels_and_no_reorders),
   };
-  return cmocka_run_group_tests(tests, write_model, remove_model);
+  const struct CMUnitTest of_uneven[] = {
+      cmocka_unit_test(any_number_of_channels_gives_what_the_reference_gives),
+      cmocka_unit_test(the_plan_keeps_channels_innermost)};
+  return cmocka_run_group_tests(tests, write_model, remove_model) +
+         cmocka_run_group_tests(of_uneven, write_uneven, remove_model);
 }

@@ -6,8 +6,9 @@ extern const tn_kernel tn_kernel_cpu_concat, tn_kernel_cpu_slice, tn_kernel_cpu_
 
 static const int32_t dtypes[] = {TN_F32, TN_BF16, TN_U8, TN_F64};
 
-static void run(const tn_kernel *own, const tn_kernel *reference, const char *op, const void *attributes,
-                const tn_type *in, int32_t n_in, const tn_type *out, tn_rng *rng) {
+/* `variants`: the number of them; 0: any. */
+static void run_all(const tn_kernel *own, const tn_kernel *reference, const char *op, const void *attributes,
+                    const tn_type *in, int32_t n_in, const tn_type *out, int32_t variants, tn_rng *rng) {
   rig_match m;
   int32_t number[4];
   void *data[4];
@@ -18,10 +19,15 @@ static void run(const tn_kernel *own, const tn_kernel *reference, const char *op
   }
   rig_out(&m, rig_node(&m, op, attributes, number, n_in, out, 1));
   if (rig_query(own, &m).status == TN_OK) {
-    ways_check(own, reference, &m, data, 0, 1);
+    ways_check(own, reference, &m, data, 0, variants);
     rig_sweep_allocations(own, &m);
   }
   for (int32_t i = 0; i < n_in; i++) free(data[i]);
+}
+
+static void run(const tn_kernel *own, const tn_kernel *reference, const char *op, const void *attributes,
+                const tn_type *in, int32_t n_in, const tn_type *out, tn_rng *rng) {
+  run_all(own, reference, op, attributes, in, n_in, out, 1, rng);
 }
 
 static void transposes_agree_with_the_reference(void **state) {
@@ -66,6 +72,31 @@ static void slices_and_joins_agree_with_the_reference(void **state) {
       run(&tn_kernel_onednn_concat, &tn_kernel_cpu_concat, "concat", &a, in, 3, &y, &rng);
     }
   }
+}
+
+/* Images whose channels come in blocks, where they fill them, or innermost. */
+static void images_are_cut_and_joined_in_every_layout(void **state) {
+  (void)state;
+  static const int64_t starts[][4] = {{0, 16, 0, 0}, {1, 0, 1, 0}, {0, 5, 0, 2}};
+  static const int64_t stops[][4] = {{2, 48, 3, 5}, {2, 32, 3, 5}, {2, 9, 3, 5}};
+  static const int64_t joined[][3] = {{16, 32, 48}, {58, 6, 3}};
+  static const int32_t variants[] = {3, 3, 2};
+  tn_rng rng = tn_rng_at(43, 0);
+  for (size_t d = 0; d < 2; d++)
+    for (size_t k = 0; k < 3; k++) {
+      tn_slice_attributes a = {{4, starts[k]}, {4, stops[k]}, {0, NULL}};
+      tn_type x = RIG_TYPE(dtypes[d], 2, 48, 3, 5), y = x;
+      for (int32_t i = 0; i < 4; i++) y.dims[i] = stops[k][i] - starts[k][i];
+      run_all(&tn_kernel_onednn_slice, &tn_kernel_cpu_slice, "slice", &a, &x, 1, &y, variants[k], &rng);
+      if (k == 2) continue;
+      tn_axis_attributes axis = {1};
+      tn_type in[3] = {x, x, x};
+      y = x;
+      y.dims[1] = 0;
+      for (int32_t i = 0; i < 3; i++) y.dims[1] += in[i].dims[1] = joined[k][i];
+      run_all(&tn_kernel_onednn_concat, &tn_kernel_cpu_concat, "concat", &axis, in, 3, &y, 3 - (int32_t)k,
+              &rng);
+    }
 }
 
 typedef struct pads {
@@ -131,6 +162,7 @@ static void padded_tensors_that_overlap_are_left_to_others(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(transposes_agree_with_the_reference),
                                      cmocka_unit_test(slices_and_joins_agree_with_the_reference),
+                                     cmocka_unit_test(images_are_cut_and_joined_in_every_layout),
                                      cmocka_unit_test(padded_tensors_side_by_side_are_joined),
                                      cmocka_unit_test(padded_tensors_that_overlap_are_left_to_others)};
   return cmocka_run_group_tests(tests, NULL, NULL);

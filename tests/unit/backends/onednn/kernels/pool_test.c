@@ -4,7 +4,7 @@
 
 extern const tn_kernel tn_kernel_cpu_avg_pool2d, tn_kernel_cpu_avg_pool2d_grad, tn_kernel_cpu_max_pool2d,
     tn_kernel_cpu_max_pool2d_grad, tn_kernel_onednn_avg_pool2d, tn_kernel_onednn_avg_pool2d_grad,
-    tn_kernel_onednn_max_pool2d, tn_kernel_onednn_max_pool2d_grad;
+    tn_kernel_onednn_max_pool2d, tn_kernel_onednn_max_pool2d_grad, tn_kernel_onednn_max_pool2d_values;
 
 typedef struct pool {
   int64_t x[4], kernel[2], stride[2], padding[2];
@@ -49,6 +49,19 @@ static void check(const tn_kernel *own, const tn_kernel *reference, const char *
   rig_sweep_allocations(own, &m);
 }
 
+/* The reference without its second result. */
+static tn_status launch_values(tn_launch *l) {
+  tn_view out[2] = {l->out[0], l->out[0]};
+  tn_launch both = *l;
+  out[1].type.dtype = TN_I32;
+  out[1].data = rig_tensor(&out[1].type);
+  both.n_out = 2;
+  both.out = out;
+  tn_status status = tn_kernel_cpu_max_pool2d.launch(&both);
+  free(out[1].data);
+  return status;
+}
+
 static void check_pool(const pool *p, int32_t dtype, tn_rng *rng) {
   tn_type x = rig_type(dtype, 4, p->x), y = x, index;
   y.dims[2] = extent(p, 0);
@@ -65,6 +78,9 @@ static void check_pool(const pool *p, int32_t dtype, tn_rng *rng) {
   spoil(&x, values, rng);
   check(&tn_kernel_onednn_max_pool2d, &tn_kernel_cpu_max_pool2d, "max_pool2d", p, &x, &values, 1, maximum, 2,
         0);
+  tn_kernel reference = tn_kernel_cpu_max_pool2d;
+  reference.launch = launch_values;
+  check(&tn_kernel_onednn_max_pool2d_values, &reference, "max_pool2d", p, &x, &values, 1, maximum, 1, 0);
   static rig_match m;
   tn_pool2d_attributes a = {{2, p->kernel}, {2, p->stride}, {2, p->padding}, p->ceil, 0, {4, p->x}};
   rig_start(&m);

@@ -221,9 +221,9 @@ static void channels_in_blocks_give_the_bits_of_row_major_ones(void **state) {
   static const struct {
     int64_t dims[4];
     int32_t variants;
-  } shapes[] = {{{2, 16, 5, 7}, 3}, {{3, 8, 9, 9}, 2},   {{1, 48, 17, 1}, 3}, {{2, 24, 3, 11}, 2},
-                {{2, 6, 4, 4}, 1},  {{2, 32, 1, 1}, 3},  {{0, 16, 2, 2}, 1},  {{1, 32, 23, 19}, 3},
-                {{1, 1, 1, 1}, 1},  {{3, 16, 14, 14}, 3}};
+  } shapes[] = {{{2, 16, 5, 7}, 4}, {{3, 8, 9, 9}, 3},   {{1, 48, 17, 1}, 4}, {{2, 24, 3, 11}, 3},
+                {{2, 6, 4, 4}, 2},  {{2, 32, 1, 1}, 4},  {{0, 16, 2, 2}, 1},  {{1, 32, 23, 19}, 4},
+                {{1, 1, 1, 1}, 1},  {{3, 16, 14, 14}, 4}};
   tn_rng rng = tn_rng_at(81, 0);
   for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
     for (size_t k = 0; k < REGIONS; k++)
