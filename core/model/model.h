@@ -30,6 +30,9 @@ int32_t tn_signature_axis(const tn_type *type);
  * With several micro-batches the weighing program computes it before the training programs read it. */
 #define TN_LOSS_WEIGHTS_STATE "run.loss_weights"
 
+/* Behind the name of a loss: the parameter of its learned weight (total_loss.c). */
+#define TN_LOG_VARIANCE ".log_variance"
+
 /* A loss or metric of the graph; its outputs "NAME.sum" and "NAME.weight" are f32 scalars, summed over all
  * ranks. With of_sums there is "NAME.sums", f64 of the type `row`, likewise; with of_rows, outside of
  * training, "NAME.rows", f32[samples of all ranks, numbers of `row` + 1], where the last number of a sample
@@ -37,6 +40,7 @@ int32_t tn_signature_axis(const tn_type *type);
 typedef struct tn_measure {
   const char *name;
   double weight; /* losses: factor in the total loss */
+  bool learned;  /* losses: training weighs it by the state NAME.log_variance, too */
   bool is_loss;
   const char *phase; /* [phase NAME] of the loss; metrics belong to the last one. NULL: there are no phases */
   bool falls;        /* better when small */

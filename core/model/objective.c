@@ -27,20 +27,25 @@ typedef struct tn_objective {
 /* Options of losses that the host applies, not the layer. */
 typedef struct objective_options {
   double factor;       /* weight = number */
+  bool learned;        /* weight = learned */
   const char *weights; /* weight = the name of a value, a number for each sample; NULL: all weigh the same */
   bool sums;           /* reduce = sum: over the elements of a sample */
 } objective_options;
 
 static tn_status objective_refuse_weight(const tn_assembly *a, const char *text) {
-  return tn_failf(a->env, TN_EINVAL,
-                  "weight is '%s', expected a number, or the name of a value that is one for each sample",
-                  text);
+  return tn_failf(
+      a->env, TN_EINVAL,
+      "weight is '%s', expected a number, learned, or the name of a value that is one for each sample", text);
 }
 
 static tn_status objective_read_weight(const tn_model_scope *scope, const tn_expr *expr,
                                        objective_options *options) {
   tn_assembly *a = scope->assembly;
   tn_value value;
+  if (expr->kind == TN_EXPR_WORD && tn_text_equal(expr->word, "learned") && !tn_scope_has(scope, "learned")) {
+    options->learned = true;
+    return TN_OK;
+  }
   if (expr->kind == TN_EXPR_WORD && tn_scope_find_argument(scope, expr->word) < 0) {
     options->weights = expr->word;
     return TN_OK;
@@ -202,6 +207,13 @@ static tn_status objective_emit_statistics(tn_objective *o, int32_t index, tn_va
   return tn_build_status(b);
 }
 
+static tn_status objective_check_learned(const tn_objective *o, const objective_options *options,
+                                         bool is_loss) {
+  if (!options->learned || is_loss) return TN_OK;
+  return tn_failf(o->scope->assembly->env, TN_EINVAL,
+                  "weight is learned, which losses alone may have; expected a metric without it");
+}
+
 static tn_status objective_refuse_role(tn_objective *o, const char *name, bool is_loss) {
   return tn_failf(o->scope->assembly->env, TN_EINVAL,
                   "'%s' is not a %s; `tenon inspect` lists those that are", name,
@@ -278,6 +290,8 @@ static tn_status objective_build_measure(tn_objective *o, const tn_line *line, c
   TN_TRY(objective_check_role(o, kind, is_loss));
   const char *name = line->n_names > 0 ? line->names[0] : call.layer;
   TN_TRY(objective_add_measure(o, kind, tn_arena_strdup(&o->model->arena, name), options.factor, is_loss));
+  TN_TRY(objective_check_learned(o, &options, is_loss));
+  o->model->measures[o->model->n_measures - 1].learned = options.learned;
   const char *path = tn_scope_path(o->scope, name);
   if (path == NULL) return TN_ENOMEM;
   TN_TRY(objective_weigh(o, kind, options.weights));

@@ -104,6 +104,24 @@ def student(weights):
     return {"student." + k: v.flatten().tolist() for k, v in net.state_dict().items()}
 
 
+def learned(weights):
+    """Two losses with learned weights, each as exp(-s) loss + s (Kendall et al., 2018); s has no weight decay."""
+    net, s = Net(), torch.zeros(2, requires_grad=True)
+    net.load_state_dict(weights, strict=False)
+    x, y = images.float() / 255, F.one_hot(labels.long(), 3).float()
+    opt = torch.optim.SGD([{"params": net.parameters(), "weight_decay": 1e-3}, {"params": [s]}], lr=0.2, momentum=0.9)
+    for _ in range(EPOCHS):
+        for first in range(0, SAMPLES, BATCH):
+            part = slice(first, first + BATCH)
+            opt.zero_grad()
+            scores = net(x[part])
+            a, b = F.mse_loss(scores, y[part]), F.binary_cross_entropy_with_logits(scores, y[part])
+            (torch.exp(-s[0]) * a + s[0] + torch.exp(-s[1]) * b + s[1]).backward()
+            opt.step()
+    tensors = {k: v.flatten().tolist() for k, v in net.state_dict().items() if v.dtype == torch.float32}
+    return tensors | {"near.log_variance": [s[0].item()], "right.log_variance": [s[1].item()]}
+
+
 def train(weights, loss, y):
     net = Net()
     net.load_state_dict(weights, strict=False)
@@ -125,5 +143,6 @@ with open(os.path.join(sys.argv[2], "golden.json"), "w") as out:
     lines = [f' "{name}": {json.dumps(train(weights, loss, parts))}' for name, loss in LOSSES.items()]
     lines += [f' "classes: {name}": {json.dumps(train(weights, loss, labels.long()))}' for name, loss in CLASS_LOSSES.items()]
     teacher = train(weights, CLASS_LOSSES["cross_entropy"], labels.long())
+    lines.append(f' "learned": {json.dumps(learned(weights))}')
     lines.append(f' "student": {json.dumps(student(teacher))}')
     out.write("{\n" + ",\n".join(lines) + "\n}\n")

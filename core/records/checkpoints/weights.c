@@ -129,7 +129,9 @@ static void weights_check_unread(tn_weights_reader *w) {
   for (int32_t i = 0; i < w->names.n; i++) {
     const char *name = w->names.v[i].name;
     if (w->note->adapters && tn_adapter_owns(name)) continue; /* merged, where the model has no adapters */
-    if (!tn_stored_states_have(&w->states, name) && !weights_skips(w, name))
+    bool idle =
+        tn_text_ends(name, TN_LOG_VARIANCE); /* a learned weight of a loss, which training alone has */
+    if (!idle && !tn_stored_states_have(&w->states, name) && !weights_skips(w, name))
       weights_list_name(&w->unexpected, &w->n_unexpected, "", w->names.v[i].tensor->name);
   }
 }

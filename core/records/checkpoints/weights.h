@@ -31,7 +31,8 @@ typedef struct tn_weights_counts {
  * of a checkpoint is summed meanwhile; TN_EINVAL where it is not as it was written, then the states are
  * undefined unless source->keep. Names that only the file or only the model has, or that have another type in
  * the file, are an error that lists them, unless `skip` matches them: then the model keeps its value.
- * PyTorch's counters *.num_batches_tracked are always skipped. `counts` may be NULL. */
+ * PyTorch's counters *.num_batches_tracked are always skipped, and TN_LOG_VARIANCE where the model has none.
+ * `counts` may be NULL. */
 tn_status tn_weights_load(tn_run *run, tn_executor *executor, const tn_state_map *map,
                           const tn_weights_source *source, tn_weights_counts *counts);
 /* Size and checksum of a file when it was written. */

@@ -1,6 +1,7 @@
 /* Trainings with each loss have the parameters of PyTorch. The last layer begins at zero: the scores of the
  * first step are 0, where absolute values have no derivative. */
 #include "golden_net.h"
+#include "npy_files.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -18,7 +19,7 @@ static void change_net(const char *line, const char *by) {
 static void write_loss(const char *text) {
   static const char classes[] = "classes: ";
   bool numbers = strncmp(text, classes, strlen(classes)) == 0;
-  char line[128];
+  char line[256];
   snprintf(line, sizeof line, "loss = %s\n", numbers ? text + strlen(classes) : text);
   golden_write_data(LOSSES "/net.ini");
   change_net("loss = l1\n", line);
@@ -34,7 +35,7 @@ static void parameters_are_those_of_pytorch(void **state) {
   assert_non_null(golden);
   json_object_foreach(golden, loss, tensors) {
     char output[16];
-    if (strcmp(loss, "student") == 0) continue;
+    if (strcmp(loss, "student") == 0 || strcmp(loss, "learned") == 0) continue;
     write_loss(loss);
     snprintf(output, sizeof output, "run%d", k++);
     if (program_run("train net.ini --quiet --output %s", output) != 0) fail_msg("%s: %s", loss, program_err);
@@ -69,6 +70,59 @@ static void a_student_of_a_frozen_teacher_is_that_of_pytorch(void **state) {
     assert_true(is != NULL && was != NULL && count == other);
     assert_memory_equal(is, was, count * sizeof *is);
   }
+}
+
+#define LEARNED                                                                                              \
+  "\n    near: mse(weight=learned)\n    right: binary_cross_entropy(weight=learned)\n"                       \
+  "[group.s]\nmatch = *.log_variance\nweight_decay = 0"
+
+/* Their log variances are parameters of the training, and of its checkpoints; predictions do without. */
+static void learned_weights_are_those_of_pytorch(void **state) {
+  (void)state;
+  const json_t *golden = json_object_get(file_json(LOSSES "/golden.json"), "learned"), *want;
+  const char *name;
+  write_loss(LEARNED);
+  if (program_run("train net.ini --quiet --output out") != 0) fail_msg("%s", program_err);
+  assert_int_equal(json_object_size(golden), GOLDEN_NAMES + 2);
+  json_object_foreach((json_t *)(uintptr_t)golden, name, want)
+      golden_expect_tensor("out/net/checkpoints/last/model.safetensors", name, want);
+}
+
+/* Without normalization, which takes the samples of one rank or micro-batch. */
+static void learned_weights_are_those_of_the_whole_batch(void **state) {
+  (void)state;
+  static const char *const ways[] = {
+      "", "--set optimizer.accumulate=2 --set data.batch=4",
+      "--set backend.use=sim --set backend.sim.devices=2 --set distributed.devices=2"};
+  static const char *const names[] = {"near.log_variance", "right.log_variance"};
+  write_loss(LEARNED);
+  change_net("    bn: batch_norm\n", "");
+  for (int i = 0; i < 3; i++) {
+    char file[80];
+    if (program_run("train net.ini --quiet --output out%d %s", i, ways[i]) != 0) fail_msg("%s", program_err);
+    snprintf(file, sizeof file, "out%d/net/checkpoints/last/model.safetensors", i);
+    for (int k = 0; k < 2; k++)
+      assert_true(tensor_distance("out0/net/checkpoints/last/model.safetensors", file, names[k]) < 1e-5);
+  }
+}
+
+static void predictions_do_without_learned_weights(void **state) {
+  (void)state;
+  write_loss(LEARNED);
+  assert_int_equal(program_run("train net.ini --quiet --output out --set precision.policy=fp16"), 0);
+  const json_t *r = program_json(0, "eval out/net");
+  double sum = program_number(r, "near") + program_number(r, "right");
+  assert_true(fabs(program_number(r, "loss") - sum) < 1e-6);
+  const float pixels[6] = {0, 0.5f, 1, 0.25f, 0, 0.75f};
+  write_npy("x.npy", 1, "1, 2, 3", pixels, 6);
+  assert_int_equal(program_run("predict out/net --input x.npy --output y.npy"), 0);
+}
+
+static void only_losses_learn_a_weight(void **state) {
+  (void)state;
+  write_loss("mse(weight=learned)\nmetrics = l1(weight=learned)");
+  assert_int_equal(program_run("train net.ini"), 65);
+  assert_non_null(strstr(program_err, "weight is learned, which losses alone may have"));
 }
 
 /* e to the power of a large score would not be finite. */
@@ -203,6 +257,11 @@ int main(void) {
       cmocka_unit_test_setup_teardown(a_student_of_a_frozen_teacher_is_that_of_pytorch, program_open,
                                       program_close),
       cmocka_unit_test_setup_teardown(a_large_score_has_a_finite_loss, program_open, program_close),
+      cmocka_unit_test_setup_teardown(learned_weights_are_those_of_pytorch, program_open, program_close),
+      cmocka_unit_test_setup_teardown(only_losses_learn_a_weight, program_open, program_close),
+      cmocka_unit_test_setup_teardown(learned_weights_are_those_of_the_whole_batch, program_open,
+                                      program_close),
+      cmocka_unit_test_setup_teardown(predictions_do_without_learned_weights, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_target_that_is_too_long_has_no_alignment, program_open,
                                       program_close),
       cmocka_unit_test_setup_teardown(inputs_of_ctc_are_checked, program_open, program_close),

@@ -77,9 +77,8 @@ static void samples_may_weigh_as_a_value_says(void **state) {
   rig_expect_error(
       WEIGHED "loss = gap(weight=t)\n",
       "m.ini:6: weight is t of type f32[2, 3], expected a number for each sample, as of a target t: f32[]");
-  rig_expect_error(
-      WEIGHED "loss = gap(weight=v)\n",
-      "m.ini:6: weight is 'v', expected a number, or the name of a value that is one for each sample");
+  rig_expect_error(WEIGHED "loss = gap(weight=v)\n", "m.ini:6: weight is 'v', expected a number, learned, or "
+                                                     "the name of a value that is one for each sample");
 }
 
 static void a_metric_without_weights_counts_samples_alone(void **state) {
@@ -186,9 +185,8 @@ static void mistakes_are_placed(void **state) {
       "m.ini:8: two losses or metrics are called 'gap', expected a name in front, as in `second: ...`");
   rig_expect_error(MODEL "loss = loss: gap\n",
                    "m.ini:6: 'loss' is the name of the total, expected another one");
-  rig_expect_error(
-      MODEL "loss = gap(weight=no)\n",
-      "m.ini:6: weight is 'no', expected a number, or the name of a value that is one for each sample");
+  rig_expect_error(MODEL "loss = gap(weight=no)\n", "m.ini:6: weight is 'no', expected a number, learned, or "
+                                                    "the name of a value that is one for each sample");
   rig_expect_error(MODEL "loss = gap <- a, b\n",
                    "m.ini:6: there is no value 'b' here, expected the name of an earlier line or 'in'");
   rig_expect_error(MODEL "loss = gap <- a\n", "m.ini:6: gap on (f32[2, 3]): takes 2 inputs, given 1");
