@@ -170,12 +170,13 @@ tn_status tn_scope_compute(const tn_model_scope *scope, const tn_expr *expr, con
 tn_status tn_scope_number(const tn_model_scope *scope, const tn_value *number, int32_t dtype,
                           const char *path, const char *where, tn_val *tensor);
 
-/* callee.c: what a call names: one of `block`, `layer` and `op`. max_in -1: no limit. */
+/* callee.c: what a call names: one of `block`, `layer` and `op`, or gradient(y, x). max_in -1: no limit. */
 typedef struct tn_callee {
   const char *name; /* of the op */
   tn_section *block;
   const tn_layer_kind *layer;
   const tn_op_def *op;
+  bool is_gradient;
   int32_t min_in, max_in;
 } tn_callee;
 tn_status tn_callee_find(tn_assembly *assembly, const char *name, tn_callee *callee);
@@ -240,6 +241,8 @@ tn_status tn_use_block(const tn_model_scope *scope, const tn_use *use, tn_sectio
 /* scan.c: `scan(cell)`, a block along the steps of a sequence. Blocks, layers and ops of that name go first.
  */
 tn_status tn_use_scan(const tn_model_scope *scope, const tn_use *use, tn_results *results);
+/* gradient_call.c: gradient(y, x) */
+tn_status tn_use_gradient(const tn_model_scope *scope, const tn_use *use, tn_results *results);
 
 /* objective.c: builds the losses and metrics of [model]. */
 tn_status tn_objective_build(tn_model_scope *scope, tn_section *section, const tn_signature *signature,

@@ -4,7 +4,8 @@ tests/golden/gan/golden.json.
 
   make_gan.py TENON OUT
 
-TENON is the program, OUT the folder of golden.json. tests/golden/gan/net.ini defines the net; gan_test.c has the samples and
+TENON is the program, OUT the folder of golden.json. tests/golden/gan/net.ini defines the net, and penalty.ini that of the case
+"penalty", a WGAN-GP (Gulrajani et al., NeurIPS 2017); gan_test.c has the samples and
 the cases below. The loop is that of PyTorch's DCGAN tutorial: the discriminator's step sees real samples and detached
 generated ones, and the generator's step the updated discriminator. Needs torch and safetensors.
 """
@@ -43,13 +44,13 @@ class Discriminator(nn.Module):
         return self.main(x)
 
 
-def initial_weights(tenon):
+def initial_weights(tenon, ini="net.ini"):
     folder = tempfile.mkdtemp()
-    shutil.copy(os.path.join(HERE, "gan", "net.ini"), folder)
+    shutil.copy(os.path.join(HERE, "gan", ini), folder)
     for name, values in ("noise", noise), ("images", images):
         with open(os.path.join(folder, name + ".bin"), "wb") as f:
             f.write(struct.pack("<%df" % len(values), *values))
-    subprocess.run([tenon, "train", "net.ini", "--quiet", "--set", "run.epochs=0"], cwd=folder, check=True)
+    subprocess.run([tenon, "train", ini, "--quiet", "--set", "run.epochs=0"], cwd=folder, check=True)
     return load_file(os.path.join(folder, "runs", "net", "checkpoints", "last", "model.safetensors"))
 
 
@@ -105,9 +106,41 @@ def train(weights, kind, every=1, generator_sgd=False):
     return {"steps": steps, "weights": {**flat(net_g, "generator"), **flat(net_d, "discriminator")}}
 
 
+def train_with_penalty(weights):
+    """WGAN-GP: the norm of the critic's gradient by mixed samples is drawn to 1."""
+    net_g = nn.Sequential(nn.ConvTranspose2d(NOISE, 8, 4, bias=False), nn.ReLU(),
+                          nn.ConvTranspose2d(8, 1, 4, 2, 1, bias=False), nn.Tanh())
+    net_c = nn.Sequential(nn.Conv2d(1, 8, 4, 2, 1), nn.LeakyReLU(0.2), nn.Conv2d(8, 1, 4, bias=False), nn.Flatten())
+    for net, name in (net_g, "generator.main."), (net_c, "critic.main."):
+        net.load_state_dict({k[len(name):]: v for k, v in weights.items() if k.startswith(name)})
+    opt_c = torch.optim.Adam(net_c.parameters(), lr=2e-3, betas=(0.5, 0.999))
+    opt_g = torch.optim.Adam(net_g.parameters(), lr=1e-3, betas=(0.5, 0.999))
+    x, z = torch.tensor(images).view(SAMPLES, 1, 8, 8), torch.tensor(noise).view(SAMPLES, NOISE, 1, 1)
+    steps = []
+    for epoch in range(2):
+        for first in range(0, SAMPLES, BATCH):
+            part = slice(first, first + BATCH)
+            made, mix = net_g(z[part]).detach(), z[part][:, :1] * 0.5 + 0.5
+            mixed = (x[part] * mix + made * (1 - mix)).requires_grad_()
+            slope, = torch.autograd.grad(net_c(mixed).sum(), mixed, create_graph=True)
+            penalty = ((slope.flatten(1).norm(dim=1) - 1) ** 2).mean()
+            real, fake = -net_c(x[part]).mean(), net_c(made).mean()
+            opt_c.zero_grad()
+            (real + fake + 10 * penalty).backward()
+            opt_c.step()
+            opt_g.zero_grad()
+            loss = -net_c(net_g(z[part])).mean()
+            loss.backward()
+            opt_g.step()
+            steps.append({"real": real.item(), "fake": fake.item(), "penalty": penalty.item(), "made": loss.item()})
+    flat = lambda net, name: {name + k: v.flatten().tolist() for k, v in net.state_dict().items()}
+    return {"steps": steps, "weights": {**flat(net_g, "generator.main."), **flat(net_c, "critic.main.")}}
+
+
 weights = initial_weights(os.path.abspath(sys.argv[1]))
 cases = {kind: train(weights, kind) for kind in LOSSES}
 cases["critic"] = train(weights, "wasserstein", every=5, generator_sgd=True)
+cases["penalty"] = train_with_penalty(initial_weights(os.path.abspath(sys.argv[1]), "penalty.ini"))
 with open(os.path.join(sys.argv[2], "golden.json"), "w") as out:
     lines = [f' "{name}": {json.dumps(case)}' for name, case in cases.items()]
     out.write("{\n" + ",\n".join(lines) + "\n}\n")

@@ -65,6 +65,10 @@ tn_status tn_callee_find(tn_assembly *a, const char *name, tn_callee *callee) {
   if (!is_layer && tn_registry_has(a->request->registry, TN_OP, name)) return callee_take_op(a, name, callee);
   const char *other = is_layer ? NULL : callee_other_name(a, name);
   if (other != NULL) return callee_take_op(a, other, callee);
+  if (!is_layer && tn_text_equal(name, "gradient")) {
+    *callee = (tn_callee){.name = name, .is_gradient = true, .min_in = 2, .max_in = 2};
+    return TN_OK;
+  }
   if (tn_text_equal(name, "scan"))
     return tn_failf(a->env, TN_EINVAL,
                     "scan has a line of its own: write `y, h: scan(cell) <- x, h0`, and y in the expression");

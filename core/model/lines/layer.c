@@ -399,6 +399,7 @@ tn_status tn_use_apply(const tn_model_scope *scope, const tn_use *use, tn_result
   if (scans) return tn_use_scan(scope, &meant, results);
   TN_TRY(tn_callee_find(a, meant.call->layer, &callee));
   if (meant.implicit && callee.max_in == 0) meant.n_in = 0;
+  if (callee.is_gradient) return tn_use_gradient(scope, &meant, results);
   if (callee.block != NULL) return tn_use_block(scope, &meant, callee.block, results);
   if (callee.op != NULL) {
     tn_item_call call = *meant.call;

@@ -128,6 +128,22 @@ static void ten_steps_are_those_of_pytorch(void **state) {
   }
 }
 
+/* The gradient of the critic by its input is part of its loss. */
+static void a_penalty_of_gradients_is_that_of_pytorch(void **state) {
+  (void)state;
+  static const char *const more[] = {"--set backend.use=cpu", "--set backend.use=onednn"};
+  const json_t *one = json_object_get(file_json(GAN "/golden.json"), "penalty");
+  size_t n;
+  file_write("net.ini", file_read(GAN "/penalty.ini", &n));
+  for (int i = 0; i < 2; i++) {
+    char to[16];
+    snprintf(to, sizeof to, "out%d", i);
+    train(to, more[i]);
+    expect_losses(to, json_object_get(one, "steps"));
+    expect_weights(to, json_object_get(one, "weights"));
+  }
+}
+
 /* ---- the parts of training ---- */
 
 static void resumed_runs_have_the_same_bits(void **state) {
@@ -214,6 +230,7 @@ static void a_generator_writes_pictures(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(ten_steps_are_those_of_pytorch),
+      CASE(a_penalty_of_gradients_is_that_of_pytorch),
       CASE(resumed_runs_have_the_same_bits),
       CASE(two_devices_are_two_micro_batches),
       CASE(a_phase_has_the_gradients_of_its_parameters_alone),
