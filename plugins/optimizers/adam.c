@@ -64,6 +64,24 @@ OPTIMIZER(radamw, "radam with decoupled weight decay",
           OPTIONS(LR("0.001"), DECOUPLED_DECAY("0.01"), BETAS("0.9", "0.999"), EPSILON("1e-8")), RADAM_STATES,
           .formula = DECAYED MEAN("grad") MEAN_SQUARE("grad") RADAM_STEP);
 
+/* The variance is that of gradients around their mean; epsilon stays in it. */
+#define BELIEF_STATES                                                                                        \
+  STATES(                                                                                                    \
+      {"exp_avg"}, {"exp_avg_var", .values = TN_VALUES_POSITIVE, .in_formula = "exp_avg_sq"},                \
+      {"max_exp_avg_var", .when = "amsgrad", .values = TN_VALUES_POSITIVE, .in_formula = "max_exp_avg_sq"})
+#define BELIEF                                                                                               \
+  MEAN("grad")                                                                                               \
+  "rest = grad - next_exp_avg; bias2 = 1 - beta2 ^ updates;"                                                 \
+  "next_exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * (rest * rest) + epsilon;"
+
+OPTIMIZER(adabelief, "adamw by the variance of the gradients (Zhuang et al., NeurIPS 2020)",
+          OPTIONS(LR("0.001"), DECOUPLED_DECAY("0"), BETAS("0.9", "0.999"), EPSILON("1e-16"), AMSGRAD),
+          BELIEF_STATES, .formula = DECAYED BELIEF ADAM_STEP);
+OPTIMIZER(radabelief, "adabelief, rectified as radam",
+          OPTIONS(LR("0.001"), DECOUPLED_DECAY("0"), BETAS("0.9", "0.999"), EPSILON("1e-16")),
+          STATES({"exp_avg"}, {"exp_avg_var", .values = TN_VALUES_POSITIVE, .in_formula = "exp_avg_sq"}),
+          .formula = DECAYED BELIEF RADAM_STEP);
+
 OPTIMIZER(adamax, "Adam by the greatest gradient (Kingma and Ba, ICLR 2015)",
           OPTIONS(LR("0.002"), L2_DECAY("0"), BETAS("0.9", "0.999"), EPSILON("1e-8")),
           STATES({"exp_avg"}, POSITIVE("exp_inf")),

@@ -3,26 +3,13 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "plugins/optimizers/optimizers.h"
+#include "plugins/optimizers/matrices.h"
 
 /* A parameter of n dimensions as a matrix: the first dimension, and all others. */
 static void matrix_dims(const tn_type *type, int64_t dims[2]) {
   dims[0] = type->dims[0];
   dims[1] = 1;
   for (int32_t i = 1; i < type->rank; i++) dims[1] *= type->dims[i];
-}
-
-static tn_val matrix_blend(tn_build *b, tn_val x, double keep, tn_val y) {
-  return tn_add(b, tn_affine(b, x, keep, 0), tn_affine(b, y, 1 - keep, 0));
-}
-
-static tn_val matrix_root_mean_square(tn_build *b, tn_val x) {
-  return tn_sqrt(b, tn_reduce_mean(b, tn_mul(b, x, x), 0, NULL, 0));
-}
-
-static tn_val matrix_decayed(tn_build *b, tn_val lr) {
-  tn_val decay = tn_mul(b, lr, tn_build_option_value(b, "weight_decay"));
-  return tn_mul(b, tn_build_in(b, 0), tn_affine(b, decay, -1, 1));
 }
 
 /* ---- muon ---- */

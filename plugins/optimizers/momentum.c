@@ -14,13 +14,17 @@ static tn_status sgd_check(const tn_env *env, const void *given) {
   return momentum_check(env, o->v[2], o->v[3], o->flag[0]);
 }
 
-OPTIMIZER(sgd, "stochastic gradient descent with momentum, as PyTorch defines it",
-          OPTIONS(LR("0.01"), L2_DECAY("0"),
-                  SCHEDULABLE(2, "momentum", "0", "[0, 1)", "decay of the momentum buffer"),
-                  NUMBER(3, "dampening", "0", "[0, 1]", "fraction of the gradient that the momentum omits"),
-                  FLAG(0, "nesterov", "no", "Nesterov momentum")),
-          STATES({"momentum", .when = "momentum", .in_formula = "buffer"}), .check = sgd_check,
-          .formula = PENALIZED MOMENTUM_STEP);
+#define SGD_OPTIONS(decay)                                                                                   \
+  OPTIONS(LR("0.01"), decay, SCHEDULABLE(2, "momentum", "0", "[0, 1)", "decay of the momentum buffer"),      \
+          NUMBER(3, "dampening", "0", "[0, 1]", "fraction of the gradient that the momentum omits"),         \
+          FLAG(0, "nesterov", "no", "Nesterov momentum"))
+#define SGD_STATES STATES({"momentum", .when = "momentum", .in_formula = "buffer"})
+
+OPTIMIZER(sgd, "stochastic gradient descent with momentum, as PyTorch defines it", SGD_OPTIONS(L2_DECAY("0")),
+          SGD_STATES, .check = sgd_check, .formula = PENALIZED MOMENTUM_STEP);
+OPTIMIZER(sgdw, "sgd with decoupled weight decay (Loshchilov and Hutter, ICLR 2019)",
+          SGD_OPTIONS(DECOUPLED_DECAY("0")), SGD_STATES, .check = sgd_check,
+          .formula = DECAYED "g = grad; " MOMENTUM_STEP);
 
 OPTIMIZER(lion, "signs of an average of the gradients (Chen et al., \"Symbolic discovery\", NeurIPS 2023)",
           OPTIONS(LR("1e-4"), DECOUPLED_DECAY("0"),

@@ -20,8 +20,8 @@ OPTIMIZER(adadelta, "steps by the ratio of two root mean squares (Zeiler, 2012)"
                                "next_acc_delta = rho * acc_delta + (1 - rho) * (delta * delta);"
                                "move = lr * delta");
 
-#define RMSPROP_OPTIONS(alpha, epsilon, where)                                                               \
-  OPTIONS(LR("0.01"), L2_DECAY("0"), NUMBER(2, "alpha", alpha, "[0, 1)", "decay of the mean square"),        \
+#define RMSPROP_OPTIONS(decay, alpha, epsilon, where)                                                        \
+  OPTIONS(LR("0.01"), decay, NUMBER(2, "alpha", alpha, "[0, 1)", "decay of the mean square"),                \
           SCHEDULABLE(3, "momentum", "0", "[0, 1)", "decay of the momentum buffer"),                         \
           NUMBER(4, "epsilon", epsilon, ">= 0", where),                                                      \
           FLAG(0, "centered", "no", "subtract the square of the mean gradient: divide by the deviation"))
@@ -33,19 +33,25 @@ OPTIMIZER(adadelta, "steps by the ratio of two root mean squares (Zeiler, 2012)"
   "variance = next_square_avg - next_grad_avg * next_grad_avg if centered else next_square_avg;"
 
 OPTIMIZER(rmsprop, "divides by the root of the mean square (Hinton, 2012), as PyTorch defines it",
-          RMSPROP_OPTIONS("0.99", "1e-8", "added to the root"), RMSPROP_STATES,
+          RMSPROP_OPTIONS(L2_DECAY("0"), "0.99", "1e-8", "added to the root"), RMSPROP_STATES,
           .formula = PENALIZED
           "next_square_avg = alpha * square_avg + (1 - alpha) * (g * g);" RMSPROP_VARIANCE
           "scaled = g / (sqrt(variance) + epsilon);"
           "next_buffer = momentum * buffer + scaled;"
           "move = lr * (next_buffer if momentum > 0 else scaled)");
+#define RMSPROP_TF_STEP                                                                                      \
+  "before = 1 if updates <= 1 else square_avg;"                                                              \
+  "next_square_avg = alpha * before + (1 - alpha) * (g * g);" RMSPROP_VARIANCE                               \
+  "scaled = lr * g / sqrt(variance + epsilon);"                                                              \
+  "next_buffer = momentum * buffer + scaled;"                                                                \
+  "move = next_buffer if momentum > 0 else scaled"
+
 OPTIMIZER(rmsprop_tf, "rmsprop as TensorFlow defines it: epsilon below the root, lr in the momentum",
-          RMSPROP_OPTIONS("0.9", "1e-10", "added below the root"), RMSPROP_STATES,
-          .formula = PENALIZED "before = 1 if updates <= 1 else square_avg;"
-                               "next_square_avg = alpha * before + (1 - alpha) * (g * g);" RMSPROP_VARIANCE
-                               "scaled = lr * g / sqrt(variance + epsilon);"
-                               "next_buffer = momentum * buffer + scaled;"
-                               "move = next_buffer if momentum > 0 else scaled");
+          RMSPROP_OPTIONS(L2_DECAY("0"), "0.9", "1e-10", "added below the root"), RMSPROP_STATES,
+          .formula = PENALIZED RMSPROP_TF_STEP);
+OPTIMIZER(rmsprop_tfw, "rmsprop_tf with decoupled weight decay",
+          RMSPROP_OPTIONS(DECOUPLED_DECAY("0"), "0.9", "1e-10", "added below the root"), RMSPROP_STATES,
+          .formula = DECAYED "g = grad; " RMSPROP_TF_STEP);
 
 /* The step grows where the sign of the gradient stays, and shrinks, without a move, where it changes. */
 OPTIMIZER(rprop, "a step for each element, by the sign of its gradient (Riedmiller and Braun, 1993)",

@@ -1,5 +1,5 @@
-/* plugins/optimizers/trust_ratio.c: optimizers whose step is as long as the parameter asks: lamb and lars.
- * The parameter and its step are compared whole, so each is updated by itself. */
+/* plugins/optimizers/trust_ratio.c: optimizers that look at the norms of whole parameters: lamb, lars and
+ * novograd. So each parameter is updated by itself. */
 #include "plugins/optimizers/optimizers.h"
 
 #define WHOLE .granularity = TN_UPDATE_PER_PARAMETER
@@ -17,15 +17,17 @@ OPTIMIZER(lamb, "adamw with a ratio of norms for each parameter (You et al., ICL
                   SCHEDULABLE(2, "beta1", "0.9", "[0, 1)", "decay of the mean of gradients"),
                   NUMBER(3, "beta2", "0.999", "[0, 1)", "decay of the mean of squared gradients"),
                   NUMBER(4, "epsilon", "1e-6", "[1e-37, 1e37]", "added to the root of the mean square"),
-                  TRUST_OPTIONS),
+                  TRUST_OPTIONS,
+                  FLAG(2, "decoupled", "no", "decay of the parameter in place of the ratio's")),
           STATES({"exp_avg"}, POSITIVE("exp_avg_sq")), WHOLE,
           .formula = MEAN("grad")
               MEAN_SQUARE("grad") "root = sqrt(next_exp_avg_sq) / sqrt(bias2) + epsilon;"
-                                  "direction = next_exp_avg / bias1 / root + weight_decay * param;"
-                                  "param_norm = sqrt(reduce_sum(param * param)); step_norm = "
+                                  "kept = param * (1 - lr * weight_decay) if decoupled else param;"
+                                  "adapted = next_exp_avg / bias1 / root;"
+                                  "direction = adapted if decoupled else adapted + weight_decay * param;"
+                                  "param_norm = sqrt(reduce_sum(kept * kept)); step_norm = "
                                   "sqrt(reduce_sum(direction * direction));"
-                                  "ratio = param_norm / step_norm;" TRUSTED
-                                  "kept = param; move = lr * trust * direction");
+                                  "ratio = param_norm / step_norm;" TRUSTED "move = lr * trust * direction");
 
 static tn_status lars_check(const tn_env *env, const void *given) {
   const optimizer_options *o = given;
@@ -44,3 +46,27 @@ OPTIMIZER(
         "param_norm = sqrt(reduce_sum(param * param)); step_norm = sqrt(reduce_sum(grad * grad));"
         "ratio = trust_coefficient * param_norm / (step_norm + param_norm * weight_decay + epsilon);" TRUSTED
         "kept = param; g = (grad + param * weight_decay) * trust;" MOMENTUM_STEP);
+
+/* The gradient of a parameter is divided by its norm, of which an average is kept: one number. */
+#define NOVOGRAD_OPTIONS(decay)                                                                              \
+  OPTIONS(LR("0.001"), decay, SCHEDULABLE(2, "beta1", "0.95", "[0, 1)", "decay of the mean of gradients"),   \
+          NUMBER(3, "beta2", "0.98", "[0, 1)", "decay of the mean of squared norms"),                        \
+          NUMBER(4, "epsilon", "1e-8", "[1e-37, 1e37]", "added to the root"),                                \
+          FLAG(0, "amsgrad", "no", "divide by the greatest norm so far"),                                    \
+          FLAG(1, "grad_averaging", "no", "a gradient counts by 1 - beta1"))
+#define NOVOGRAD_STATES                                                                                      \
+  STATES({"exp_avg"}, {"exp_avg_sq", .scalar = 1}, {"max_exp_avg_sq", .when = "amsgrad", .scalar = 1})
+#define NOVOGRAD_STEP(penalty)                                                                               \
+  "norm = reduce_sum(grad * grad);"                                                                          \
+  "next_exp_avg_sq = norm if exp_avg_sq == 0 else beta2 * exp_avg_sq + (1 - beta2) * norm;"                  \
+  "next_max_exp_avg_sq = maximum(max_exp_avg_sq, next_exp_avg_sq);"                                          \
+  "root = sqrt(next_max_exp_avg_sq if amsgrad else next_exp_avg_sq) + epsilon;"                              \
+  "scaled = grad / root" penalty ";"                                                                         \
+  "next_exp_avg = beta1 * exp_avg + ((1 - beta1) * scaled if grad_averaging else scaled);"                   \
+  "move = lr * next_exp_avg"
+
+OPTIMIZER(novograd, "gradients by the norm of a parameter's (Ginsburg et al., 2019)",
+          NOVOGRAD_OPTIONS(L2_DECAY("0")), NOVOGRAD_STATES, WHOLE,
+          .formula = "kept = param; " NOVOGRAD_STEP(" + weight_decay * param"));
+OPTIMIZER(novogradw, "novograd with decoupled weight decay", NOVOGRAD_OPTIONS(DECOUPLED_DECAY("0")),
+          NOVOGRAD_STATES, WHOLE, .formula = DECAYED NOVOGRAD_STEP(""));

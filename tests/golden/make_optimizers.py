@@ -147,6 +147,51 @@ CASES = {
     "adopt": lambda p: timm.Adopt(p, clip_exp=0.25),
     "adopt lr=0.01 beta2=0.9 clip_exp=0.333 weight_decay=0.1":
         lambda p: timm.Adopt(p, lr=0.01, betas=(0.9, 0.9), weight_decay=0.1, decoupled=True),
+    "adabelief": lambda p: timm.AdaBelief(p, rectify=False),
+    "adabelief lr=0.01 epsilon=1e-8 weight_decay=0.1 amsgrad=yes":
+        lambda p: timm.AdaBelief(p, lr=0.01, eps=1e-8, weight_decay=0.1, amsgrad=True, rectify=False),
+    "radabelief lr=0.01 beta2=0.9 weight_decay=0.1":
+        lambda p: timm.AdaBelief(p, lr=0.01, betas=(0.9, 0.9), weight_decay=0.1),
+    "madgrad": lambda p: timm.MADGRAD(p),
+    "madgrad lr=0.05 momentum=0 weight_decay=0.1": lambda p: timm.MADGRAD(p, lr=0.05, momentum=0, weight_decay=0.1),
+    "madgradw lr=0.05 momentum=0.8 weight_decay=0.1":
+        lambda p: timm.MADGRAD(p, lr=0.05, momentum=0.8, weight_decay=0.1, decoupled_decay=True),
+    "mars": lambda p: timm.Mars(p),
+    "mars lr=0.01 gamma=0.2 beta1=0.8 weight_decay=0.1 optimize_1d=yes":
+        lambda p: timm.Mars(p, lr=0.01, gamma=0.2, betas=(0.8, 0.99), weight_decay=0.1, optimize_1d=True),
+    "novograd": lambda p: timm.NvNovoGrad(p),
+    "novograd lr=0.01 weight_decay=0.1 grad_averaging=yes amsgrad=yes":
+        lambda p: timm.NvNovoGrad(p, lr=0.01, weight_decay=0.1, grad_averaging=True, amsgrad=True),
+    "novogradw lr=0.01 beta2=0.8 weight_decay=0.1":
+        lambda p: timm.NvNovoGrad(p, lr=0.01, betas=(0.95, 0.8), weight_decay=0.1, decoupled_decay=True),
+    "sgdw lr=0.1 momentum=0.9 nesterov=yes weight_decay=0.1":
+        lambda p: timm.SGDW(p, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.1),
+    "sgdw lr=0.1 momentum=0.9 weight_decay=0.1 cautious=yes":
+        lambda p: timm.SGDW(p, lr=0.1, momentum=0.9, weight_decay=0.1, caution=True),
+    "rmsprop_tfw lr=0.02 momentum=0.8 weight_decay=0.1":
+        lambda p: timm.RMSpropTF(p, lr=0.02, momentum=0.8, weight_decay=0.1, decoupled_decay=True),
+    "lamb lr=0.1 decoupled=yes weight_decay=0.1":
+        lambda p: timm.Lamb(p, lr=0.1, max_grad_norm=None, weight_decay=0.1, decoupled_decay=True),
+    "adamp lr=0.01 weight_decay=0.1": lambda p: timm.AdamP(p, lr=0.01, weight_decay=0.1),
+    "adamp lr=0.01 delta=4 nesterov=yes weight_decay=0.1": lambda p: timm.AdamP(p, lr=0.01, delta=4, nesterov=True, weight_decay=0.1),
+    "adamp lr=0.01 delta=1.2 wd_ratio=0.5 weight_decay=0.1":
+        lambda p: timm.AdamP(p, lr=0.01, delta=1.2, wd_ratio=0.5, weight_decay=0.1),
+    "sgdp lr=0.05 momentum=0.9 dampening=0.2 delta=1.2 weight_decay=0.1":
+        lambda p: timm.SGDP(p, lr=0.05, momentum=0.9, dampening=0.2, delta=1.2, weight_decay=0.1),
+    "sgdp lr=0.05 momentum=0.9 delta=4 nesterov=yes weight_decay=0.1":
+        lambda p: timm.SGDP(p, lr=0.05, momentum=0.9, delta=4, nesterov=True, weight_decay=0.1),
+    "adafactor_bv lr=0.1 weight_decay=0.1":
+        lambda p: timm.AdafactorBigVision(p, lr=0.1, weight_decay=0.1, momentum_dtype=torch.float32),
+    "adafactor_bv lr=0.1 min_dim_size_to_factor=2 momentum=0.8 clipping_threshold=0.7 unscaled_wd=yes weight_decay=0.01":
+        lambda p: timm.AdafactorBigVision(p, lr=0.1, min_dim_size_to_factor=2, momentum=0.8, clipping_threshold=0.7,
+                                          unscaled_wd=True, weight_decay=0.01, momentum_dtype=torch.float32),
+    "adafactor_bv lr=0.1 min_dim_size_to_factor=2 momentum=0":
+        lambda p: timm.AdafactorBigVision(p, lr=0.1, min_dim_size_to_factor=2, momentum=None),
+    # timm's older forms, and its corrected weight decay: that of lr ** 2, which a schedule of weight_decay gives
+    "nadam lr=0.01": lambda p: timm.NAdamLegacy(p, lr=0.01),
+    "radam lr=0.01": lambda p: timm.RAdamLegacy(p, lr=0.01),
+    "adamw lr=0.1 weight_decay=0.1 schedule.type=cosine schedule.weight_decay.type=cosine":
+        lambda p: moved(timm.AdamWLegacy(p, lr=0.1, weight_decay=0.1, corrected_weight_decay=True), lambda t, g: {"lr": 0.1 * cosine(t)}),
     "laprop": lambda p: timm.LaProp(p),
     "laprop lr=0.01 weight_decay=0.1": lambda p: timm.LaProp(p, lr=0.01, weight_decay=0.1),
     "adafactor": lambda p: T.Adafactor(p),
