@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/train/feed/find_batch_run.h"
 #include "core/base/system/system.h"
 #include "core/exec/flight_recorder.h"
 #include "core/records/runs/plan_file.h"
@@ -79,6 +80,7 @@ static tn_status bench_write_control_blocks(tn_bench *b) {
 static tn_status bench_find_batch(tn_bench *b) {
   const tn_data_setting *data = &b->run->settings.data[TN_SPLIT_TRAIN];
   int32_t ranks = tn_run_ranks(b->run);
+  if (b->options.batch == 0 && b->which == TN_PROGRAM_STEP) TN_TRY(tn_run_find_batch(b->run, b->device));
   int64_t batch = b->options.batch > 0 ? b->options.batch : data->given ? data->section.batch : ranks;
   b->batch = batch / ranks;
   if (batch % ranks == 0) return TN_OK;

@@ -5,6 +5,7 @@
 #include "core/step/checks/mistakes.h"
 #include "core/distributed/ranks/devices.h"
 #include "core/train/feed/feeder.h"
+#include "core/train/feed/find_batch_run.h"
 #include "core/step/programs/memory_report.h"
 #include "core/step/programs/other_policy.h"
 #include "core/step/programs/plan_report.h"
@@ -44,6 +45,7 @@ static tn_status plan_command_batches(tn_run *run, tn_device *device, bool train
   TN_TRY(plan_command_count(run, device, ranks));
   TN_TRY(plan_command_communicator(run, device));
   tn_devices_connect(run, device);
+  TN_TRY(tn_run_find_batch(run, device));
   if (data[TN_SPLIT_TRAIN].given)
     TN_TRY(tn_run_rank_batch(run, TN_SPLIT_TRAIN, &request->batch[TN_PROGRAM_STEP]));
   if (data[TN_SPLIT_VALID].given)

@@ -8,6 +8,7 @@
 
 #include "core/base/file/file.h"
 #include "core/compile/output/plan_json.h"
+#include "core/records/runs/resumed_batch.h"
 #include "core/records/runs/run_differences.h"
 #include "core/records/runs/run_folder.h"
 #include "core/step/programs/plan_report.h"
@@ -173,6 +174,7 @@ static tn_status plan_file_read_folder(tn_run *run, const tn_device *device) {
   bool same = false;
   char *path = tn_arena_printf(&run->arena, "%s/plan.json", run->resume);
   if (path == NULL) return TN_ENOMEM;
+  TN_TRY(tn_take_resumed_batch(run, run->resume));
   tn_status status = plan_file_read_json(run, path, &json);
   run->plan_read = status == TN_OK;
   status = plan_file_warn(run, status);

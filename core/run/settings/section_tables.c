@@ -107,7 +107,10 @@ static const tn_option backend_rows[] = {
     TN_OPT_END};
 static const tn_option data_rows[] = {
     TN_OPT(tn_data_section, source, TN_OPT_TEXT, NULL, NULL, "name of the source of the samples"),
-    TN_OPT(tn_data_section, batch, TN_OPT_INT, "32", ">= 1", "samples in a step"),
+    TN_OPT(tn_data_section, batch, TN_OPT_INT, "32", ">= 1",
+           "samples in a step; auto: training takes the largest batch whose plan fits into the device's "
+           "memory, or "
+           "[run] memory_limit"),
     TN_OPT(tn_data_section, workers, TN_OPT_INT, "2", "[0, 256]",
            "threads that read and transform samples; 0: no threads"),
     TN_OPT(tn_data_section, prefetch, TN_OPT_INT, "2", "[1, 64]", "batches read ahead"),
@@ -189,6 +192,12 @@ static const tn_option optimizer_rows[] = {
     TN_OPT(tn_optimizer_section, swa_from, TN_OPT_INT, "0", ">= 0",
            "the first epoch, counted from 1, whose end enters the mean of parameters and running statistics, "
            "which validation, the best checkpoint, eval and predict use (SWA); 0: none"),
+    TN_OPT(tn_optimizer_section, lr_batch, TN_OPT_INT, "0", ">= 0",
+           "the batch that lr is meant for: an update of another number of samples has lr times their ratio; "
+           "0: lr "
+           "as it is"),
+    TN_OPT(tn_optimizer_section, lr_rule, TN_OPT_ENUM, "linear", "linear|sqrt",
+           "lr_batch: the ratio, or its square root"),
     TN_OPT_END};
 static const tn_option schedule_rows[] = {
     TN_OPT(tn_schedule_section, type, TN_OPT_TEXT, TN_DEFAULT_SCHEDULE, NULL, "name of the schedule"),

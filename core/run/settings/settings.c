@@ -38,6 +38,28 @@ static tn_status settings_read_device_transforms(tn_env *env, const char *text, 
                   where, text);
 }
 
+/* `batch = auto` is read as the default, and stays in the configuration. */
+static tn_status settings_fill_data(tn_env *env, tn_ini *ini, tn_section *base, tn_section *own,
+                                    tn_options *into[2], tn_data_setting *data) {
+  tn_section *section = NULL;
+  tn_key *key = settings_split_key(base, own, "batch", &section);
+  const char *given = key != NULL ? key->value : "";
+  data->batch_auto = tn_text_equal(given, "auto");
+  if (data->batch_auto && tn_text_equal(section->name, "data.valid")) {
+    tn_section_mark_used(own);
+    return tn_failf(
+        env, TN_EINVAL,
+        "%s: [data.valid] batch = auto, expected a number; without it validation takes the batch of "
+        "[data]",
+        tn_key_where(ini, section, key));
+  }
+  if (data->batch_auto) key->value = tn_options_find(&tn_table_data, "batch")->default_text;
+  tn_status status = tn_section_fill(env, ini, own, into, 2);
+  if (status == TN_OK) status = tn_section_fill(env, ini, base, into, 2);
+  if (data->batch_auto) key->value = given;
+  return status;
+}
+
 static tn_status settings_read_split(tn_env *env, tn_registry *registry, tn_ini *ini, const char *name,
                                      tn_data_setting *data) {
   tn_section *base = tn_ini_section(ini, "data"), *own = tn_ini_section(ini, name), *section = NULL;
@@ -57,8 +79,7 @@ static tn_status settings_read_split(tn_env *env, tn_registry *registry, tn_ini 
   TN_TRY(tn_options_start(env, &ini->arena, &tn_table_data, &host));
   TN_TRY(tn_options_start(env, &ini->arena, item, &source));
   tn_options *into[] = {&host, &source};
-  TN_TRY(tn_section_fill(env, ini, own, into, 2));
-  TN_TRY(tn_section_fill(env, ini, base, into, 2));
+  TN_TRY(settings_fill_data(env, ini, base, own, into, data));
   TN_TRY(tn_section_finish(env, ini, section, name, &host));
   TN_TRY(tn_section_finish(env, ini, section, name, &source));
   data->given = true;

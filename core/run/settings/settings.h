@@ -86,8 +86,11 @@ typedef struct tn_optimizer_section {
   int32_t state_dtype; /* TN_STATES_... */
   double ema;
   int64_t swa_from;
+  int64_t lr_batch;
+  int32_t lr_rule;
 } tn_optimizer_section;
 enum { TN_STATES_F32 = 0, TN_STATES_BF16 = 1, TN_STATES_INT8 = 2 };
+enum { TN_LR_LINEAR = 0, TN_LR_SQRT = 1 };
 
 /* Whether a state of the optimizer is the average of the parameter. */
 static inline bool tn_optimizer_has_average(const tn_optimizer *kind) {
@@ -212,6 +215,8 @@ typedef struct tn_data_setting {
   tn_data_section section;
   const tn_source *source;
   const void *options;
+  bool batch_auto; /* training finds the batch (core/step/programs/find_batch.h); until then section.batch is
+                      the default */
   tn_transform_use *transforms;
   int32_t n_transforms;
   int32_t device_transforms; /* how many of the last ones; TN_DEVICE_TRANSFORMS_AUTO */

@@ -142,12 +142,12 @@ tn_status tn_memory_report_add(const tn_program_set *set, int32_t slots, bool di
 
 /* ---- one line ---- */
 
-enum { MEMORY_LINE_HOLDERS = 4 };
+enum { MEMORY_LINE_HOLDERS = 4, MEMORY_LINE_LEAST = 52429 /* 0.05 MiB */ };
 
 const char *tn_memory_report_line(const tn_memory_report *report, tn_arena *arena) {
   const char *text = "";
   for (int32_t r = 0; r < TN_USE_LIBRARIES && text != NULL; r++)
-    if (report->rows[r] > 0)
+    if (report->rows[r] >= MEMORY_LINE_LEAST)
       text = tn_arena_printf(arena, "%s%s%s %.1f MiB", text, *text != '\0' ? ", " : "", memory_names[r].name,
                              memory_mib(report->rows[r]));
   for (int32_t i = 0; i < MEMORY_LINE_HOLDERS && i < report->n_holders && text != NULL; i++)

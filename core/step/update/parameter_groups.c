@@ -95,11 +95,20 @@ static bool parameter_groups_is_zero(const tn_updater *u, int32_t group, const t
   return tn_text_equal(option->name, "weight_decay") && !u->groups[group].decays;
 }
 
+/* [optimizer] lr_batch (Goyal et al., "Accurate, large minibatch SGD", 2017; the root: Krizhevsky, "One weird
+ * trick", 2014). */
+static double parameter_groups_by_batch(const tn_settings *s) {
+  double samples = (double)s->data[TN_SPLIT_TRAIN].section.batch * (double)s->optimizer.accumulate;
+  double ratio = s->optimizer.lr_batch > 0 ? samples / (double)s->optimizer.lr_batch : 1;
+  return s->optimizer.lr_rule == TN_LR_SQRT ? sqrt(ratio) : ratio;
+}
+
 static double parameter_groups_option(const tn_updater *u, int32_t group, const tn_option *option) {
   const char *field = (const char *)tn_updater_group_options(u, group) + option->offset;
   double value = option->type == TN_OPT_INT ? (double)*(const int64_t *)field : *(const double *)field;
   if (parameter_groups_is_zero(u, group, option)) return 0;
-  return tn_text_equal(option->name, "lr") ? value * u->groups[group].lr : value;
+  if (!tn_text_equal(option->name, "lr")) return value;
+  return value * u->groups[group].lr * parameter_groups_by_batch(u->settings);
 }
 
 /* A new entry. */

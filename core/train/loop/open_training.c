@@ -15,6 +15,7 @@
 #include "core/records/runs/weights_file.h"
 #include "core/distributed/ranks/devices.h"
 #include "core/distributed/ranks/release.h"
+#include "core/train/feed/find_batch_run.h"
 #include "core/train/loop/steps_per_launch.h"
 
 /* ---- what a rank makes alone ---- */
@@ -47,6 +48,7 @@ static tn_status training_build_programs(tn_training *t) {
   tn_program_request request = {
       .watched = true, .all_lengths = true, .count_slots = training_count_slots, .context = t};
   TN_TRY(tn_plan_file_read(run, t->device, &request.choices));
+  TN_TRY(tn_run_find_batch(run, t->device));
   run->learnt = NULL;
   if (run->resume != NULL) TN_TRY(tn_weights_read_learnt(run, run->resume));
   if (!run->settings.data[TN_SPLIT_TRAIN].given) {
