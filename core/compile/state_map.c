@@ -98,7 +98,7 @@ static int32_t root_region(const tn_state_map *map, int32_t region) {
 }
 
 size_t tn_region_own_bytes(const tn_region *region) {
-  return region->inside >= 0 ? 0 : tn_region_bytes(region);
+  return region->inside >= 0 || region->mapped != NULL ? 0 : tn_region_bytes(region);
 }
 
 /* ---- states ---- */
@@ -156,7 +156,7 @@ static int64_t align_region_elements(const tn_region *region, int64_t n) {
 
 static tn_status check_free_elements(const tn_state_map *map, const tn_placement *p, int64_t end) {
   const tn_region *region = &map->regions.v[p->region];
-  if (p->offset % region->align != 0)
+  if (p->offset % region->align != 0 && region->mapped == NULL)
     return tn_failf(map->env, TN_EINVAL, "state %s: offset %lld is not a multiple of %d elements", p->path,
                     (long long)p->offset, region->align);
   if (p->offset >= region->end) return TN_OK; /* states mostly come in order */

@@ -36,7 +36,10 @@ typedef struct tn_region {
   tn_placement whole; /* the region as a state, on a rank */
   int64_t end;        /* of the state that lies last; `count` may be beyond */
   int32_t like; /* the region that this one is parallel to: states at equal offsets have equal layouts; -1 */
-  int32_t inside; /* of a divided region: the region of whose memory it is the rank's part; -1: none */
+  void *mapped; /* its memory, which the maker of the map owns: a mapped file; NULL: the executor allocates it
+                 */
+  const char *file; /* that is mapped */
+  int32_t inside;   /* of a divided region: the region of whose memory it is the rank's part; -1: none */
 } tn_region;
 
 typedef struct tn_state_map {
@@ -66,7 +69,8 @@ void tn_state_map_divide(tn_state_map *map, int32_t region, int32_t ranks);
 void tn_state_map_put_inside(tn_state_map *map, int32_t region, int32_t whole);
 /* The ranks among which the region of a state is divided. */
 int32_t tn_state_map_shards(const tn_state_map *map, const tn_placement *state);
-/* The bytes of a region on a rank, and those that are allocated for it: none inside of another one. */
+/* The bytes of a region on a rank, and those that are allocated for it: none inside of another one or in a
+ * mapped file. */
 size_t tn_region_bytes(const tn_region *region);
 size_t tn_region_own_bytes(const tn_region *region);
 /* Extends a region to at least `count` elements. */

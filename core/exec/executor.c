@@ -79,6 +79,7 @@ static tn_status create_regions(tn_executor *e, tn_program *const *programs, int
   for (int32_t r = 0; r < e->n_regions; r++) {
     int64_t bytes = executor_region_bytes(e, r);
     if (e->map->regions.v[r].inside >= 0) continue;
+    if ((e->regions[r] = e->map->regions.v[r].mapped) != NULL) continue;
     TN_TRY(allocate_shared(e, collectives_use(e, programs, n, TN_BASE_REGION, r), bytes, &e->regions[r]));
     TN_TRY(tn_executor_zero(e, e->regions[r], bytes));
   }
@@ -254,7 +255,8 @@ void tn_executor_destroy(tn_executor *e) {
   tn_device_offload_memory_free(e->device, e->offload, e->offload_bytes);
   free_shared(e, e->arena, e->arena_bytes);
   for (int32_t r = 0; r < e->n_regions; r++)
-    if (e->map->regions.v[r].inside < 0) free_shared(e, e->regions[r], executor_region_bytes(e, r));
+    if (e->map->regions.v[r].inside < 0 && e->map->regions.v[r].mapped == NULL)
+      free_shared(e, e->regions[r], executor_region_bytes(e, r));
   tn_release(e->env, e->programs);
   tn_release(e->env, e->slots);
   tn_release(e->env, e->regions);

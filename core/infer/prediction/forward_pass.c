@@ -6,6 +6,7 @@
 #include "core/distributed/ranks/devices.h"
 #include "core/infer/prediction/load_trained.h"
 #include "core/records/checkpoints/learnt.h"
+#include "core/records/checkpoints/mapped_weights.h"
 #include "core/step/checks/check_model.h"
 #include "core/step/values/finite_rows.h"
 
@@ -42,6 +43,8 @@ tn_status tn_forward_open(tn_run *run, int64_t batch, int64_t length, tn_forward
   tn_program_request request = {.slots = TN_FORWARD_SLOTS, .length = length};
   request.batch[TN_PROGRAM_PREDICT] = batch;
   TN_TRY(tn_run_open_device(run, &f->device));
+  TN_TRY(tn_mapped_weights_open_configured(run, f->device, &f->mapped));
+  request.mapped = tn_mapped_weights_states(f->mapped);
   TN_TRY(tn_programs_open(run, &run->env, f->device, &request, &f->set, &f->executor));
   f->program = f->set.programs[TN_PROGRAM_PREDICT];
   f->index = f->set.index[TN_PROGRAM_PREDICT];
@@ -57,6 +60,7 @@ void tn_forward_close(tn_forward *f) {
   tn_loader_destroy(f->loader);
   tn_executor_destroy(f->executor);
   tn_programs_free(f->run, &f->set);
+  tn_mapped_weights_close(f->mapped);
   tn_device_destroy(f->device);
 }
 

@@ -18,7 +18,8 @@ typedef struct tn_forward {
   tn_device *device;
   tn_program_set set;
   tn_executor *executor;
-  int32_t index; /* of the program */
+  struct tn_mapped_weights *mapped; /* NULL: none are */
+  int32_t index;                    /* of the program */
   const tn_program *program;
   tn_output_rows *outputs; /* the main one first, which scores are read from */
   int32_t n_outputs;

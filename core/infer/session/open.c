@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "core/records/checkpoints/mapped_weights.h"
 #include "core/records/runs/plan_file.h"
 #include "core/distributed/ranks/devices.h"
 
@@ -104,12 +105,17 @@ static void session_read_options(tn_session *s, const tn_session_options *o) {
   s->steps_per_epoch = o->steps_per_epoch > 0 ? o->steps_per_epoch : s->steps;
 }
 
-static tn_status session_build_programs(tn_session *s, const bool wanted[TN_SESSION_PROGRAMS]) {
+static tn_status session_build_programs(tn_session *s, const tn_session_options *o,
+                                        const bool wanted[TN_SESSION_PROGRAMS]) {
   tn_program_request request = {{0}};
   for (int32_t i = 0; i < TN_SESSION_PROGRAMS; i++)
     if (wanted[i]) request.batch[program_of[i]] = s->batch;
   TN_TRY(tn_run_open_device(s->run, &s->device));
   if (wanted[TN_SESSION_TRAIN]) TN_TRY(tn_plan_file_read(s->run, s->device, &request.choices));
+  if (!wanted[TN_SESSION_TRAIN])
+    TN_TRY(o->weights != NULL ? tn_mapped_weights_open(s->run, s->device, o->weights, "", "", &s->mapped)
+                              : tn_mapped_weights_open_configured(s->run, s->device, &s->mapped));
+  request.mapped = tn_mapped_weights_states(s->mapped);
   s->built = true;
   request.slots = 1;
   request.model_outputs = true;
@@ -135,7 +141,7 @@ static tn_status session_prepare(tn_session *s, const tn_session_options *o) {
   bool wanted[TN_SESSION_PROGRAMS] = {o->train, o->eval, o->infer || (!o->train && !o->eval)};
   TN_TRY(session_check_settings(s, o));
   session_read_options(s, o);
-  TN_TRY(session_build_programs(s, wanted));
+  TN_TRY(session_build_programs(s, o, wanted));
   TN_TRY(session_bind_programs(s));
   TN_TRY(tn_executor_run(s->executor, s->set.index[TN_PROGRAM_INIT], 0));
   TN_TRY(tn_executor_slot_wait(s->executor, 0));
@@ -173,6 +179,7 @@ void tn_session_close(tn_session *s) {
   tn_run *run = s->run;
   tn_executor_destroy(s->executor);
   if (s->built) tn_programs_free(run, &s->set);
+  tn_mapped_weights_close(s->mapped);
   tn_device_destroy(s->device);
   tn_arena_free(&s->arena);
   tn_release(run, s);

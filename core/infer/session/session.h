@@ -40,6 +40,7 @@ struct tn_session {
   tn_program_set set;
   bool built;
   tn_executor *executor;
+  struct tn_mapped_weights *mapped; /* NULL: none are */
   tn_session_program programs[TN_SESSION_PROGRAMS];
   tn_bound_field *fields;
   int32_t n_fields;

@@ -167,6 +167,13 @@ static tn_status weights_read_data(tn_weights_reader *w, const tn_stored_state *
   return status;
 }
 
+/* Its memory is the file (mapped_weights.h). The weights of a model in use are written into its memory. */
+static bool weights_is_mapped(const tn_weights_reader *w, const tn_state_map *map,
+                              const tn_placement *state) {
+  const tn_region *region = &map->regions.v[state->region];
+  return region->mapped != NULL && !w->source->keep && tn_text_equal(region->file, w->source->path);
+}
+
 static tn_status weights_read_state(tn_weights_reader *w, const tn_stored_state *stored) {
   const tn_placement *state = stored->state;
   tn_env *env = &w->run->env;
@@ -229,7 +236,8 @@ static tn_status weights_read_file(tn_weights_reader *w, const tn_state_map *map
     if (weights_wants(w, &w->states.v[i])) wanted[n++] = &w->states.v[i];
   weights_check_unread(w);
   TN_TRY(weights_check_fit(w));
-  for (size_t i = 0; i < n; i++) TN_TRY(weights_read_state(w, wanted[i]));
+  for (size_t i = 0; i < n; i++)
+    if (!weights_is_mapped(w, map, wanted[i]->state)) TN_TRY(weights_read_state(w, wanted[i]));
   return w->note->adapters && !tn_adapters_are_trained(map) ? weights_merge_adapters(w, map) : TN_OK;
 }
 

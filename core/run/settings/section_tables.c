@@ -269,6 +269,9 @@ static const tn_option weights_rows[] = {
            "where `file` holds adapters: the safetensors file of the weights below them; empty: the one with "
            "which "
            "they were trained"),
+    TN_OPT(tn_weights_section, map, TN_OPT_ENUM, "auto", "auto|yes|no",
+           "prediction on processors uses f32 matrices where a safetensors file has them, and reads nothing "
+           "ahead; auto: of a file of 64 MiB or more"),
     TN_OPT_END};
 static const tn_option precision_rows[] = {TN_OPT(tn_policy_section, policy, TN_OPT_TEXT, TN_DEFAULT_POLICY,
                                                   NULL,

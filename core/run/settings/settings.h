@@ -166,7 +166,9 @@ typedef struct tn_distributed_section {
 
 typedef struct tn_weights_section {
   const char *file, *prefix, *rename, *skip, *transpose, *base;
+  int32_t map; /* TN_MAP_... */
 } tn_weights_section;
+enum { TN_MAP_AUTO = 0, TN_MAP_YES = 1, TN_MAP_NO = 2 };
 
 /* A parameter group: patterns, and its own copy of the optimizer's options. */
 typedef struct tn_group_setting {
@@ -213,10 +215,10 @@ enum { TN_CHUNK_LOGITS_AUTO = 0, TN_CHUNK_LOGITS_YES = -1, TN_CHUNK_LOGITS_NO = 
 typedef struct tn_data_setting {
   bool given;
   tn_data_section section;
-  const tn_source *source;
-  const void *options;
   bool batch_auto; /* training finds the batch (core/step/programs/find_batch.h); until then section.batch is
                       the default */
+  const tn_source *source;
+  const void *options;
   tn_transform_use *transforms;
   int32_t n_transforms;
   int32_t device_transforms; /* how many of the last ones; TN_DEVICE_TRANSFORMS_AUTO */

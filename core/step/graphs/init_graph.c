@@ -18,6 +18,7 @@ static tn_status init_graph_add_state(tn_graph *graph, tn_build *b, const tn_sta
                                       const tn_placement *place, uint64_t seed) {
   tn_val value;
   if (!init_graph_has_value(place) || tn_state_map_shards(map, place) > 1) return TN_OK;
+  if (map->regions.v[place->region].mapped != NULL) return TN_OK; /* the file has the values */
   if (!tn_graph_state(graph, place->path, &place->type, place->what, place->init, place->where))
     return TN_ENOMEM;
   TN_TRY(init_graph_value(b, place, seed, &value));

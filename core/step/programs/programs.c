@@ -6,6 +6,7 @@
 #include "core/step/graphs/device_transforms.h"
 #include "core/step/graphs/incremental.h"
 #include "core/step/graphs/low_precision_copies.h"
+#include "core/step/programs/mapped_states.h"
 #include "core/step/programs/program_kinds.h"
 #include "core/step/update/averages.h"
 #include "core/step/update/pruning.h"
@@ -155,11 +156,13 @@ static tn_status programs_complete_graph(tn_run *run, const tn_program_request *
 }
 
 /* Gives the states that no update has placed their locations. */
-static tn_status programs_place_rest(tn_run *run, int32_t which, tn_program_set *set, tn_graph **graph) {
+static tn_status programs_place_rest(tn_run *run, const tn_program_request *request, int32_t which,
+                                     tn_program_set *set, tn_graph **graph) {
   if (*graph == NULL) return TN_OK; /* a mistake is noted */
   if (!tn_program_is_training(which) && tn_settings_average(&run->settings))
     TN_TRY(tn_read_averages(set->map, graph));
   TN_TRY(tn_read_gathered(set->map, graph));
+  TN_TRY(tn_mapped_states_place(request->mapped, set->map, *graph));
   TN_TRY(tn_state_map_add_rest(set->map, *graph));
   return tn_low_precision_allocate(set->map, *graph);
 }
@@ -326,7 +329,7 @@ static tn_status programs_build_steps(tn_run *run, const tn_program_request *req
   }
   for (int32_t phase = last; phase >= 0; phase--) {
     int32_t which = tn_phase_program(TN_PROGRAM_STEP, phase);
-    TN_TRY(programs_place_rest(run, which, set, &graphs->v[which]));
+    TN_TRY(programs_place_rest(run, request, which, set, &graphs->v[which]));
   }
   return TN_OK;
 }
@@ -339,7 +342,7 @@ static tn_status programs_build_graphs(tn_run *run, const tn_program_request *re
     if ((tn_program_kind(which) != TN_PROGRAM_STEP || which >= TN_PROGRAM_SHORTER) &&
         programs_batch(run, request, which) > 0) {
       TN_TRY(programs_build_graph(run, request, which, set, &graphs->v[which]));
-      TN_TRY(programs_place_rest(run, which, set, &graphs->v[which]));
+      TN_TRY(programs_place_rest(run, request, which, set, &graphs->v[which]));
     }
   TN_TRY(tn_ini_tell(&run->env, &run->ini));
   if (graphs->v[TN_PROGRAM_STEP]) TN_TRY(programs_build_mean(run, set, &graphs->v[TN_PROGRAM_MEAN]));

@@ -59,7 +59,8 @@ typedef struct tn_program_request {
   bool all_lengths; /* STEP and EVAL of every length, and not of the longest one alone */
   int64_t length;   /* of PREDICT; 0: the longest one */
   const tn_compile_options *dump;
-  int64_t arena_limit; /* most bytes of an arena; 0: no limit */
+  const struct tn_mapped_states *mapped; /* of a request without STEP, which they outlive; NULL: none */
+  int64_t arena_limit;                   /* most bytes of an arena; 0: no limit */
   const struct tn_recorded_choices
       *choices; /* recorded by an earlier run and to be repeated; NULL: choose anew */
   /* For tn_programs_open: the input slots of the executor, or a function of `context` that counts them after
