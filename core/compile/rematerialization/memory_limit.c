@@ -19,17 +19,7 @@
 #include "core/compile/kernels/transfer_kernel.h"
 #include "core/compile/rematerialization/clone_groups.h"
 #include "core/compile/rematerialization/offload_times.h"
-
-/* The memory plan of a set of discarded values, as far as the search needs it. */
-typedef struct plan_summary {
-  int64_t arena_bytes, bound_bytes;
-  int32_t peak;  /* the step with the most live bytes */
-  double peak_s; /* when it begins, if nothing waits */
-  double step_s; /* of a run, with its waits for copies */
-  int32_t *step; /* per group before rematerialization: its step */
-  bool *idle;    /* per value: live at the peak, between its uses in forward and those in backward */
-  bool *back;    /* per offloaded value: its copy has come back at the peak, and nothing has read it */
-} plan_summary;
+#include "core/compile/rematerialization/plan_summary.h"
 
 /* The ways to free the memory of an idle value. */
 enum { MOVE_DISCARD = 0, MOVE_OFFLOAD = 1, MOVE_FETCH_LATE = 2, MOVES = 3 };
@@ -40,132 +30,17 @@ typedef struct limit_move {
 
 typedef struct limit_search {
   tn_env *env;
-  const tn_state_map *map;
-  const tn_slot_layout *slot;
+  tn_plan_trial plans;
   tn_forward_backward fb;
   tn_rematerialization rematerialization;
   bool offload; /* values may be offloaded */
   tn_offload_times times;
   tn_arena arena;
-  plan_summary current, trial;
+  tn_plan_summary current, trial;
   bool *rejected[MOVES]; /* per idle value: the move raised the peak */
   limit_move *chosen;    /* in the order of their choice */
   int32_t n_chosen;
 } limit_search;
-
-/* ---- plans ---- */
-
-/* Sums the buffers of the arena and the workspace at each step. */
-static tn_status find_plan_peak(const tn_plan *plan, plan_summary *summary) {
-  int64_t *change = tn_alloc(plan->env, (plan->order.n + 1) * sizeof *change), live = 0, most = -1;
-  double now_s = 0;
-  if (change == NULL) return TN_ENOMEM;
-  for (size_t i = 0; i < plan->buffers.n; i++) {
-    const tn_buffer *b = &plan->buffers.v[i];
-    if (b->parent >= 0 || b->fixed || b->first > b->last) continue;
-    change[b->first] += b->bytes;
-    change[b->last + 1] -= b->bytes;
-  }
-  for (size_t s = 0; s < plan->order.n; s++) {
-    const tn_group *g = tn_plan_group_at(plan, (int32_t)s);
-    double begin_s = now_s;
-    live += change[s];
-    if (g->role == TN_STREAM_COMPUTE) now_s += g->choice.cost_s;
-    if (live + g->choice.workspace_bytes <= most) continue;
-    most = live + g->choice.workspace_bytes;
-    summary->peak = (int32_t)s;
-    summary->peak_s = begin_s;
-  }
-  tn_release(plan->env, change);
-  return TN_OK;
-}
-
-static void find_idle_at_peak(const limit_search *l, const tn_plan *plan, plan_summary *summary) {
-  const tn_forward_backward *fb = &l->fb;
-  for (size_t v = 0; v < fb->n_values; v++) summary->idle[v] = true;
-  for (int32_t s = 0; s < (int32_t)plan->order.n; s++) {
-    int32_t group = plan->order.v[s];
-    const tn_group *g = &plan->cover->groups.v[group];
-    bool forward = group <= fb->midpoint; /* clones have larger indices */
-    if (forward ? s < summary->peak : s > summary->peak) continue;
-    for (int32_t k = 0; k < g->n_in; k++)
-      if (g->in[k] < fb->n_values) summary->idle[fb->base[g->in[k]]] = false;
-    for (int32_t k = 0; k < g->n_out; k++)
-      if (g->out[k] < fb->n_values) summary->idle[g->out[k]] = false;
-  }
-}
-
-/* The value whose copy a group fetches; 0: it fetches none. */
-static tn_val fetched_value(const limit_search *l, const tn_group *g) {
-  const tn_rematerialization *r = &l->rematerialization;
-  if (tn_kernel_transfer(g->kernel) != TN_TRANSFER_FETCH) return 0;
-  for (size_t i = 0; i < l->fb.idle.n; i++) {
-    tn_val v = l->fb.idle.v[i].value;
-    if (r->offloaded[v] && r->copy[v] == g->out[0]) return v;
-  }
-  return 0;
-}
-
-/* `owner`: per buffer, the value whose copy is in it and has not been read; 0: none. */
-static void follow_fetches(const limit_search *l, const tn_plan *plan, tn_val *owner, plan_summary *summary) {
-  int64_t offset;
-  for (int32_t s = 0; s <= summary->peak; s++) {
-    const tn_group *g = tn_plan_group_at(plan, s);
-    tn_val v = fetched_value(l, g);
-    if (v != 0) {
-      owner[tn_plan_root(plan, plan->buffer_of.v[g->out[0]], &offset)] = v;
-      summary->back[v] = true;
-    }
-    for (int32_t k = 0; k < g->n_in; k++) {
-      if (g->in[k] == 0) continue;
-      tn_val *held = &owner[tn_plan_root(plan, plan->buffer_of.v[g->in[k]], &offset)];
-      summary->back[*held] = false;
-      *held = 0;
-    }
-  }
-}
-
-static tn_status find_fetched_at_peak(const limit_search *l, const tn_plan *plan, plan_summary *summary) {
-  memset(summary->back, 0, l->fb.n_values * sizeof *summary->back);
-  if (plan->cover->offload_midpoint == 0) return TN_OK;
-  tn_val *owner = tn_alloc(plan->env, plan->buffers.n * sizeof *owner);
-  if (owner == NULL) return TN_ENOMEM;
-  follow_fetches(l, plan, owner, summary);
-  tn_release(plan->env, owner);
-  return TN_OK;
-}
-
-static tn_status find_group_steps(const limit_search *l, const tn_plan *plan, plan_summary *summary) {
-  const tn_forward_backward *fb = &l->fb;
-  int32_t *step = tn_alloc(plan->env, plan->cover->groups.n * sizeof *step);
-  if (step == NULL) return TN_ENOMEM;
-  for (size_t s = 0; s < plan->order.n; s++) step[plan->order.v[s]] = (int32_t)s;
-  for (int32_t g = 0; g < fb->n_groups; g++) summary->step[g] = step[l->rematerialization.moved[g]];
-  tn_release(plan->env, step);
-  return TN_OK;
-}
-
-/* Rematerializes the discarded values, plans the memory and summarizes the plan. Groups that the plan adds
- * stay in the cover. */
-static tn_status plan_discarded(limit_search *l, plan_summary *summary) {
-  tn_plan plan = {
-      .env = l->env, .cover = l->fb.cover, .map = l->map, .slot = l->slot, .arena = tn_arena_new(l->env)};
-  tn_forward_backward_restore(&l->fb);
-  tn_rematerialization_update(&l->rematerialization);
-  tn_status status = tn_rematerialization_apply(&l->rematerialization);
-  if (status == TN_OK) status = tn_plan_make(&plan);
-  if (status == TN_OK) status = find_plan_peak(&plan, summary);
-  if (status == TN_OK) status = find_group_steps(l, &plan, summary);
-  if (status == TN_OK) status = find_fetched_at_peak(l, &plan, summary);
-  if (status == TN_OK) {
-    find_idle_at_peak(l, &plan, summary);
-    summary->step_s = tn_plan_predict_s(&plan);
-    summary->arena_bytes = plan.arena_bytes;
-    summary->bound_bytes = plan.bound_bytes;
-  }
-  tn_plan_free(&plan);
-  return status;
-}
 
 /* ---- the search ---- */
 
@@ -194,7 +69,8 @@ static bool leaves_peak(const limit_search *l, limit_move m) {
   const tn_rematerialization *r = &l->rematerialization;
   tn_val v = fb->idle.v[m.index].value;
   if (m.kind == MOVE_FETCH_LATE) return true;
-  if (m.kind == MOVE_OFFLOAD) return tn_offload_times_away(&l->times, v, l->current.peak_s);
+  bool behind = l->current.peak >= l->current.step[fb->midpoint];
+  if (m.kind == MOVE_OFFLOAD) return tn_offload_times_away(&l->times, v, l->current.peak_s, behind);
   return l->current.step[r->before[fb->maker[v]]] > l->current.peak;
 }
 
@@ -245,7 +121,7 @@ static limit_move find_best_move(limit_search *l, bool border) {
 }
 
 static void swap_summaries(limit_search *l) {
-  plan_summary old = l->current;
+  tn_plan_summary old = l->current;
   l->current = l->trial;
   l->trial = old;
 }
@@ -253,7 +129,7 @@ static void swap_summaries(limit_search *l) {
 /* Makes a move, unless that raises the peak. */
 static tn_status try_move(limit_search *l, limit_move m) {
   *move_flag(l, m) = true;
-  TN_TRY(plan_discarded(l, &l->trial));
+  TN_TRY(tn_plan_try(&l->plans, &l->trial));
   if (l->trial.bound_bytes > l->current.bound_bytes) {
     *move_flag(l, m) = false;
     l->rejected[m.kind][m.index] = true;
@@ -265,7 +141,7 @@ static tn_status try_move(limit_search *l, limit_move m) {
 }
 
 static tn_status move_until_it_fits(limit_search *l, int64_t limit) {
-  TN_TRY(plan_discarded(l, &l->current));
+  TN_TRY(tn_plan_try(&l->plans, &l->current));
   while (l->current.arena_bytes > limit) {
     limit_move best = find_best_move(l, false);
     if (best.index < 0) best = find_best_move(l, true);
@@ -280,7 +156,7 @@ static tn_status undo_unneeded(limit_search *l, int64_t limit) {
   for (int32_t i = l->n_chosen; i-- > 0;) {
     bool *flag = move_flag(l, l->chosen[i]);
     *flag = false;
-    TN_TRY(plan_discarded(l, &l->trial));
+    TN_TRY(tn_plan_try(&l->plans, &l->trial));
     *flag = l->trial.arena_bytes > (limit > l->current.arena_bytes ? limit : l->current.arena_bytes);
   }
   return TN_OK;
@@ -324,13 +200,6 @@ static tn_status report_blocks(limit_search *l) {
 
 /* ---- the pass ---- */
 
-static tn_status create_summary(limit_search *l, plan_summary *summary) {
-  summary->step = tn_arena_alloc(&l->arena, (size_t)l->fb.n_groups * sizeof *summary->step);
-  summary->idle = tn_arena_alloc(&l->arena, l->fb.n_values * sizeof *summary->idle);
-  summary->back = tn_arena_alloc(&l->arena, l->fb.n_values * sizeof *summary->back);
-  return summary->step != NULL && summary->idle != NULL && summary->back != NULL ? TN_OK : TN_ENOMEM;
-}
-
 /* The choices of a search, and where they lead. */
 typedef struct limit_result {
   bool *flags[MOVES];
@@ -344,7 +213,7 @@ static tn_status run_search(limit_search *l, int64_t limit, limit_result *result
   for (int32_t kind = 0; kind < MOVES; kind++) memset(l->rejected[kind], 0, l->fb.idle.n * sizeof(bool));
   TN_TRY(move_until_it_fits(l, limit));
   TN_TRY(undo_unneeded(l, limit));
-  TN_TRY(plan_discarded(l, &l->current));
+  TN_TRY(tn_plan_try(&l->plans, &l->current));
   bool *const flags[MOVES] = {l->rematerialization.discarded, l->rematerialization.offloaded,
                               l->rematerialization.late};
   *result = (limit_result){.arena_bytes = l->current.arena_bytes, .step_s = l->current.step_s};
@@ -362,12 +231,18 @@ static bool is_better(const limit_result *a, const limit_result *b, int64_t limi
   return a->step_s < b->step_s;
 }
 
-/* With offloads, and without. One move at a time, a search with more moves may end at a slower step. */
+/* With copies that cost nothing while they hide, with copies that have a price, which leaves the link to
+ * values whose clones are dear, and without offloads. A search makes one move at a time, and none of them is
+ * always the best. */
 static tn_status search_ways(limit_search *l, int64_t limit) {
+  static const double prices[] = {0, 0.1};
   limit_result best, other;
+  bool offload = l->offload;
+  l->offload = false;
   TN_TRY(run_search(l, limit, &best));
-  if (l->offload) {
-    l->offload = false;
+  l->offload = offload;
+  for (size_t i = 0; offload && i < sizeof prices / sizeof *prices; i++) {
+    l->times.price = prices[i];
     TN_TRY(run_search(l, limit, &other));
     if (is_better(&other, &best, limit)) best = other;
   }
@@ -388,8 +263,8 @@ static tn_status search_discarded(limit_search *l, int64_t limit) {
   TN_TRY(tn_rematerialization_create(&l->fb, &l->arena, &l->rematerialization));
   l->rematerialization.measured = l->offload;
   TN_TRY(tn_offload_times_create(&l->rematerialization, &l->arena, &l->times));
-  TN_TRY(create_summary(l, &l->current));
-  TN_TRY(create_summary(l, &l->trial));
+  TN_TRY(tn_plan_summary_create(&l->fb, &l->arena, &l->current));
+  TN_TRY(tn_plan_summary_create(&l->fb, &l->arena, &l->trial));
   TN_TRY(search_ways(l, limit));
   tn_forward_backward_restore(&l->fb);
   tn_rematerialization_update(&l->rematerialization);
@@ -400,7 +275,8 @@ static tn_status search_discarded(limit_search *l, int64_t limit) {
 tn_status tn_pass_memory_limit(tn_cover *cover, const tn_state_map *map, const tn_slot_layout *slot,
                                int64_t limit, bool offload) {
   const tn_device_properties *device = &cover->catalog->target.properties;
-  limit_search l = {.env = cover->env, .map = map, .slot = slot, .arena = tn_arena_new(cover->env)};
+  limit_search l = {.env = cover->env, .arena = tn_arena_new(cover->env)};
+  l.plans = (tn_plan_trial){cover->env, map, slot, &l.fb, &l.rematerialization};
   l.offload = offload && !device->host_addressable && device->link_bytes_per_s > 0;
   tn_status status = tn_forward_backward_create(cover, &l.fb);
   if (status == TN_OK) status = search_discarded(&l, limit);

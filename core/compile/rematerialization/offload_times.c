@@ -3,7 +3,8 @@
  * Offloads share the link in the order of their makers, and the midpoint waits for those that have not
  * ended. Fetches begin at the midpoint at the earliest, in the order of their readers; each reader waits for
  * all copies up to its own. A copy also takes a part of the bandwidth of the device's memory, so that of two
- * choices without a wait the one with fewer bytes is cheaper. */
+ * choices without a wait the one with fewer bytes is cheaper. A price for the link leaves it to the values
+ * that are dear to compute again. */
 #include "core/compile/rematerialization/offload_times.h"
 
 #include <string.h>
@@ -32,7 +33,8 @@ tn_status tn_offload_times_create(const tn_rematerialization *r, tn_arena *arena
   *t = (tn_offload_times){.r = r};
   t->begin_s = tn_arena_alloc(arena, (groups + 1) * sizeof *t->begin_s);
   t->fetch_s = tn_arena_alloc(arena, groups * sizeof *t->fetch_s);
-  if (t->begin_s == NULL || t->fetch_s == NULL) return TN_ENOMEM;
+  t->gone_s = tn_arena_alloc(arena, r->fb->n_values * sizeof *t->gone_s);
+  if (t->begin_s == NULL || t->fetch_s == NULL || t->gone_s == NULL) return TN_ENOMEM;
   return sort_by_maker(t, arena);
 }
 
@@ -65,12 +67,12 @@ static double predict_offloads(tn_offload_times *t) {
     tn_val v = fb->idle.v[t->by_maker[i]].value;
     if (!is_copied(t->r, v)) continue;
     double copy_s = tn_transfer_s(times_device(t), fb->bytes[v]), made_s = t->begin_s[fb->maker[v] + 1];
-    link_s = (made_s > link_s ? made_s : link_s) + copy_s;
+    t->gone_s[v] = link_s = (made_s > link_s ? made_s : link_s) + copy_s;
     if (t->r->late[v])
       t->cost_s += copy_s;
     else
       t->fetch_s[t->r->fetched[v]] += copy_s;
-    t->cost_s += 2 * (double)fb->bytes[v] / times_device(t)->bytes_per_s;
+    t->cost_s += t->price * copy_s + 2 * (double)fb->bytes[v] / times_device(t)->bytes_per_s;
   }
   return link_s;
 }
@@ -95,13 +97,11 @@ void tn_offload_times_update(tn_offload_times *t) {
   t->cost_s += predict_fetches(t);
 }
 
-bool tn_offload_times_away(const tn_offload_times *t, tn_val v, double time_s) {
+bool tn_offload_times_away(const tn_offload_times *t, tn_val v, double time_s, bool behind) {
   const tn_forward_backward *fb = t->r->fb;
-  double copy_s = tn_transfer_s(times_device(t), fb->bytes[v]);
   if (!is_copied(t->r, v)) return false;
-  double gone_s = t->begin_s[fb->maker[v] + 1] + copy_s, back_s = t->begin_s[t->r->fetched[v]];
-  if (!t->r->late[v]) back_s -= copy_s;
-  if (gone_s > t->midpoint_s) gone_s = t->midpoint_s;
-  if (back_s < t->midpoint_s) back_s = t->midpoint_s;
-  return time_s >= gone_s && time_s <= back_s;
+  if (!behind) return t->gone_s[v] <= time_s;
+  double copy_s = t->r->late[v] ? 0 : tn_transfer_s(times_device(t), fb->bytes[v]);
+  double back_s = t->begin_s[t->r->fetched[v]] - copy_s;
+  return time_s <= (back_s > t->midpoint_s ? back_s : t->midpoint_s);
 }

@@ -1,0 +1,84 @@
+"""memory.py TENON FOLDER: plans of ResNet-50 (224 x 224, batch 64) and GPT-2 124M (1024 tokens, batch 8) under parts of the memory that
+they need without a limit, for the described devices in tests/devices, and PyTorch's checkpointing beside them
+(memory_peer.py). Prints the tables of docs/results/memory.md. FOLDER: for temporary files."""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+tenon, folder = sys.argv[1], pathlib.Path(sys.argv[2])
+root = pathlib.Path(__file__).resolve().parents[2]
+MIB = 1 << 20
+MODELS = {
+    "ResNet-50": ("imagenet_resnet50.ini", "source = random\nshape = 3, 224, 224\nclasses = 1000\nsamples = 128\nbatch = 64\n"
+                  "[data.train]\ntransforms =\n[data.valid]\ntransforms =\nsource = random\n"),
+    "GPT-2 124M": ("gpt2_124m.ini", "batch = 8\n"),
+}
+DEVICES = {"H200": "made_up_h200.json", "desktop, 12 GB": "made_up_desktop.json"}
+LINKS = {"H200": 5.1e10, "desktop, 12 GB": 2.5e10}  # PCI Express 5 and 4, 16 lanes, 0.8 of the wires' rate
+
+
+def describe(device):
+    json_text = json.loads((root / "tests/devices" / DEVICES[device]).read_text())
+    json_text["link_bytes_per_s"] = LINKS[device]
+    path = folder / DEVICES[device]
+    path.write_text(json.dumps(json_text))
+    return path
+
+
+def plan(model, device, *more):
+    example, data = MODELS[model]
+    ini = folder / "memory.ini"
+    ini.write_text(f"include = {root}/docs/examples/{example}\n[data]\n{data}")
+    command = [tenon, "plan", str(ini), "--device", str(describe(device)), "--json", *more]
+    run = subprocess.run(command, capture_output=True, text=True)
+    return (json.loads(run.stdout), "") if run.returncode == 0 else (None, run.stderr)
+
+
+def limited(model, device, free, percent, offload):
+    limit = free["peak_bytes"] * percent // 100
+    found, error = plan(model, device, "--set", f"run.memory_limit={limit}", "--set", f"run.offload={offload}")
+    if found is None:
+        needed = re.search(r"at least ([0-9.]+) MiB", error)
+        return None, needed.group(1) if needed else "?"
+    return found, ""
+
+
+def row(model, device, free, percent):
+    cells = [f"{percent} %", f"{free['peak_bytes'] * percent // 100 / MIB:.0f}"]
+    for offload in ("no", "auto"):
+        found, needed = limited(model, device, free, percent, offload)
+        cells.append(f"needs {needed} MiB" if found is None else f"{found['offload']['step_ms'] / free['cost_ms']:.3f}")
+    if found is None:
+        cells += ["-"] * 4
+    else:
+        o = found["offload"]
+        hidden = 100 * (1 - o["exposed_ms"] / o["copy_ms"]) if o["copy_ms"] > 0 else 100
+        cells += [f"{o['step_ms']:.2f}", f"{found['recomputed_ms']:.2f}", f"{found['offloaded_bytes'] / MIB:.0f}",
+                  f"{o['copy_ms']:.1f}, {hidden:.0f} %" if o["copy_ms"] > 0 else "-"]
+    print("| " + " | ".join(cells) + " |", flush=True)
+
+
+for model in MODELS:
+    for device in DEVICES:
+        free, error = plan(model, device)
+        if free is None:
+            sys.exit(error)
+        print(f"\n### {model}, {device}\n\n{free['peak_bytes'] / MIB:.0f} MiB and {free['cost_ms']:.2f} ms a step without a limit; "
+              f"state {free['state_bytes'] / MIB:.0f} MiB.\n")
+        print("| limit | MiB | `offload = no` | `auto` | step ms | computed again, ms | MiB on the host | copies ms, hidden |")
+        print("|---|---|---|---|---|---|---|---|")
+        for percent in (75, 50, 35, 25):
+            row(model, device, free, percent)
+print("\n### PyTorch's checkpointing\n\n| model | kept, MiB | of none | step, of none |\n|---|---|---|---|")
+for model in ("resnet50", "gpt2"):
+    base = None
+    for way in ("none", "blocks"):
+        out = subprocess.run([sys.executable, str(root / "tests/bench/memory_peer.py"), model, way], capture_output=True, text=True)
+        if out.returncode != 0:
+            sys.exit(out.stderr)
+        got = json.loads(out.stdout.strip().splitlines()[-1])
+        base = base or got
+        print(f"| {model}, {way} | {got['kept_bytes'] / MIB:.0f} | {100 * got['kept_bytes'] / base['kept_bytes']:.0f} % | "
+              f"{got['step_s'] / base['step_s']:.3f} |", flush=True)
