@@ -13,6 +13,7 @@ typedef struct fake_copy {
   const void *from; /* NULL with from_device = 0: the bytes lie in `own` */
   size_t bytes;
   uint64_t sum; /* of pinned bytes at the call; 0: not checked */
+  int on_way;   /* of a copy to pinned memory: its number in copies_on_way; -1 */
   unsigned char own[];
 } fake_copy;
 
@@ -34,6 +35,36 @@ __attribute__((destructor)) static void copy_write_counts(void) {
   for (int i = 0; i < COPY_KINDS; i++)
     fprintf(file, "%s %llu\n", names[i], (unsigned long long)atomic_load(&copied[i]));
   fclose(file);
+}
+
+/* ---- copies to pinned memory that are not done ---- */
+
+/* A copy from there, which an event may order behind one of them, reads bytes that are not the host's. The
+ * calls of the driver take turns, and the engine clears `bytes`. */
+enum { COPIES_ON_WAY = 1024 };
+static struct {
+  const char *to;
+  _Atomic size_t bytes; /* 0: free */
+} copies_on_way[COPIES_ON_WAY];
+
+/* -1: no entry is free; the copy is not followed. */
+static int copy_follow(const void *to, size_t bytes) {
+  for (int i = 0; i < COPIES_ON_WAY; i++) {
+    if (atomic_load(&copies_on_way[i].bytes) != 0) continue;
+    copies_on_way[i].to = to;
+    atomic_store(&copies_on_way[i].bytes, bytes);
+    return i;
+  }
+  return -1;
+}
+
+static bool copy_is_on_way(const void *from, size_t bytes) {
+  const char *first = from;
+  for (int i = 0; i < COPIES_ON_WAY; i++) {
+    size_t n = atomic_load(&copies_on_way[i].bytes);
+    if (n != 0 && copies_on_way[i].to < first + bytes && first < copies_on_way[i].to + n) return true;
+  }
+  return false;
 }
 
 /* ---- on the engine ---- */
@@ -59,6 +90,7 @@ static int copy_run(void *arg, char *why) {
     fake_log("cuMemcpyHtoDAsync_v2: the host wrote to %p, %zu bytes, before the copy from there was done",
              from, c->bytes);
   memmove(to, from, c->bytes);
+  if (c->to != NULL && c->on_way >= 0) atomic_store(&copies_on_way[c->on_way].bytes, 0);
   copy_count(c);
   return 0;
 }
@@ -101,7 +133,7 @@ static CUresult copy_to_device(const fake_call *call, CUdeviceptr to, const void
   fake_copy copy = {.context = s->context, .to_device = to, .from = from, .bytes = bytes};
   if (!pinned && s->capture != NULL) return copy_refuse_pageable(call, s);
   if (!pinned) return copy_push_bytes(call, s, &copy, from);
-  if (s->capture == NULL) copy.sum = tn_sim_sum(from, bytes);
+  if (s->capture == NULL && !copy_is_on_way(from, bytes)) copy.sum = tn_sim_sum(from, bytes);
   return copy_push(call, s, &copy, 0);
 }
 
@@ -120,7 +152,8 @@ static CUresult copy_to_host(fake_call *call, void *to, CUdeviceptr from, size_t
   if (code == CUDA_SUCCESS) code = fake_memory_check_host(call, to, bytes, "the target", &pinned);
   if (code != CUDA_SUCCESS) return code;
   if (!pinned && s->capture != NULL) return copy_refuse_pageable(call, s);
-  fake_copy copy = {.context = s->context, .to = to, .from_device = from, .bytes = bytes};
+  fake_copy copy = {.context = s->context, .to = to, .from_device = from, .bytes = bytes, .on_way = -1};
+  if (pinned && s->capture == NULL) copy.on_way = copy_follow(to, bytes);
   code = copy_push(call, s, &copy, 0);
   return code == CUDA_SUCCESS && !pinned ? fake_wait(call, s->sim, atomic_load(&s->sim->ring.tail)) : code;
 }
