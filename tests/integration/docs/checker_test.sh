@@ -49,7 +49,7 @@ epoches = 4
 
 `tenon bench FILE.ini --steps N` and `tenon bench --setps 3`.
 ```sh
-tenon plan model.ini | grep -q launches
+tenon plan model.ini | grep launches
 ```
 ```sh
 tenon config explain run.epochs
