@@ -79,7 +79,7 @@ static tn_status property_read_rates(tn_env *env, const tn_cuda_libraries *l, CU
   return status;
 }
 
-/* One line of a file in the system's folder of a PCI device, as a number; 0: there is none. */
+/* One line of a file in the system's folder of a PCI device, as a number; 0: the file cannot be read. */
 static double property_read_pci(const char *folder, const char *name) {
   char path[128], line[64];
   snprintf(path, sizeof path, "%s/%s", folder, name);

@@ -36,7 +36,7 @@ typedef struct tn_buffer {
   int32_t next_part;
   bool pack;
   int32_t first, last; /* roots: the live interval, in steps; first > last: no step uses the buffer */
-  int32_t copied;      /* roots: the step before which copies to the host have ended; 0: there are none */
+  int32_t copied;      /* roots: the step before which copies to the host have ended; 0: nothing is copied */
   int32_t image;       /* index into tn_plan.images: the copy on the host; -1 */
 } tn_buffer;
 

@@ -55,7 +55,7 @@ static tn_status report_file(const void *handle, const char *folder, const char 
   return status;
 }
 
-/* The table of memory by its use in plan.json; null where there is none. */
+/* The table of memory by its use, from plan.json; null: plan.json lacks it. */
 static tn_status report_memory(const void *handle, const char *folder, json_t **table) {
   json_t *plan = NULL;
   *table = NULL;

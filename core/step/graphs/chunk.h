@@ -31,7 +31,8 @@ typedef struct tn_chunk_region {
   char why[256];         /* the region cannot be divided; "": it can */
 } tn_chunk_region;
 
-/* chunk_region.c: the region of the logits that loss node `loss` reads; TN_OK with `why` where there is none.
+/* chunk_region.c: the region of the logits that loss node `loss` reads; TN_OK with `why` where it cannot be
+ * divided.
  */
 tn_status tn_chunk_region_find(tn_arena *arena, const tn_graph *g, uint32_t loss, tn_chunk_region *region);
 /* Divides the rows into chunks of at most `rows`; false: into no less than one. */
