@@ -261,6 +261,9 @@ tn_status onnx_bind_lazy(const onnx_use *n, const char *expression, const tn_typ
 /* The node's first result is operand i itself. */
 tn_status onnx_pass(const onnx_use *n, int32_t i);
 
+/* Whether known numbers are equal (a step of 0), or those of a range (operands.c). */
+bool onnx_is_even(const onnx_value *value, double *step);
+
 /* Adds the line `NAME: call <- operands`, all of the node's operands if `operands` is NULL, and binds the
  * node's results to it. `call` has printf's format. */
 tn_status onnx_emit(const onnx_use *n, const char *const *operands, int32_t n_operands, const char *call, ...)

@@ -105,12 +105,11 @@ static bool tensor_is_computed(const onnx_import *m, const char *name) {
 /* A constant is computed, too, as the parts of a mask: all its elements are one number, which no parameter of
  * a layer has that begins at random. */
 static tn_status tensor_tell_constant(onnx_import *m, onnx_value *value) {
+  double step;
   if (value->type.dtype != TN_F32 || !tensor_is_computed(m, value->name)) return TN_OK;
-  value->is_weight = false;
+  value->is_weight = false; /* so that more elements are looked at */
   TN_TRY(onnx_look(m, value));
-  int64_t count = value->known != NULL ? tn_type_count(&value->type) : 0, same = 1;
-  while (same < count && value->known[same] == value->known[0]) same++;
-  value->is_weight = same != count;
+  value->is_weight = value->known == NULL || !onnx_is_even(value, &step) || step != 0;
   if (value->is_weight) value->known = NULL;
   return TN_OK;
 }

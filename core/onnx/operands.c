@@ -67,8 +67,7 @@ static const char *value_store(const onnx_use *n, const onnx_value *value) {
   return onnx_between(n, &name, 1, "cast(to=%s)", tn_dtype_name(value->type.dtype));
 }
 
-/* Whether known numbers are equal (a step of 0), or those of a range. */
-static bool value_is_even(const onnx_value *value, double *step) {
+bool onnx_is_even(const onnx_value *value, double *step) {
   int64_t count = tn_type_count(&value->type);
   const double *v = value->known;
   *step = count > 1 && v[1] != v[0] ? v[1] - v[0] : 0;
@@ -105,7 +104,7 @@ static const char *value_write(const onnx_use *n, const onnx_value *value) {
     ONNX_REFUSE(n, "an array without elements");
     return NULL;
   }
-  if (!value_is_even(value, &step)) return value_keep(n, value);
+  if (!onnx_is_even(value, &step)) return value_keep(n, value);
   const char *name = onnx_unused(n->m, onnx_tidy(n->m, value->name)), *text;
   const char *dims = onnx_list_text(n, value->type.dims, value->type.rank, false);
   const char *dtype = tn_dtype_name(value->type.dtype);
@@ -127,7 +126,7 @@ static bool value_is_plain(const onnx_use *n, const onnx_value *value) {
   if (value->known == NULL && onnx_look(n->m, onnx_find(n->m, value->name)) != TN_OK)
     tn_error_clear(n->m->env);
   value = onnx_find(n->m, value->name);
-  return value->known != NULL && value_is_even(value, &step) && (!trained || isinf(value->known[0]));
+  return value->known != NULL && onnx_is_even(value, &step) && (!trained || isinf(value->known[0]));
 }
 
 static const char *value_hasten(const onnx_use *n, const onnx_value *value) {

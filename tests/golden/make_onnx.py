@@ -464,7 +464,15 @@ def windows():
     save("windows", x, ReferenceEvaluator(model).run(None, {"x": x})[0])
 
 
-PARTS = (networks, operators, weights, refused, recurrent, quantized, whole, flow, fused, exported, tied, growing, windows)
+def beyond():
+    """A Concat along an axis that its operands lack."""
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph([helper.make_node("Concat", ["x", "x"], ["y"], axis=5)], "beyond",
+                              [info("x", TensorProto.FLOAT, ["n", 4])], [info("y", TensorProto.FLOAT, ["n", 8])])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10), folder / "beyond.onnx")
+
+
+PARTS = (beyond, networks, operators, weights, refused, recurrent, quantized, whole, flow, fused, exported, tied, growing, windows)
 for part in PARTS:
     if not sys.argv[2:] or part.__name__ in sys.argv[2:]:
         part()

@@ -1,27 +1,26 @@
 /* core/onnx/rows/concat.c: Concat. A network such as DenseNet joins a list that grows by one value from layer
  * to layer. Such a node becomes `concat(BEFORE, LAST)`, where BEFORE is the line of the list without its last
- * value, so all layers have one form. */
+ * value, so all layers have one form. Two parts of one value in the other order are `roll`. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/onnx/import.h"
 
-/* The key of the first `count` operands: "1|stem|layer1.conv2". */
-static const char *concat_key(const onnx_use *n, int32_t axis, const char *const *operands, int32_t count) {
+/* The key of the operands: "1|stem|layer1.conv2". Without its last part it is that of one operand less. */
+static char *concat_key(const onnx_use *n, int32_t axis, const char *const *operands, int32_t count) {
   tn_text text = tn_text_new(n->m->env);
   tn_text_addf(&text, "%d", axis);
   for (int32_t i = 0; i < count; i++) tn_text_addf(&text, "|%s", operands[i]);
-  const char *key = text.failed ? NULL : tn_arena_strdup(&n->m->arena, text.v);
+  char *key = text.failed ? NULL : tn_arena_strdup(&n->m->arena, text.v);
   tn_text_free(&text);
   return key;
 }
 
-/* Replaces the longest beginning of the operands that an earlier line has joined by that line. The number of
- * operands then; -1: memory is out. */
-static int32_t concat_shorten(const onnx_use *n, int32_t axis, const char **operands, int32_t count) {
+/* Replaces the longest beginning of the operands that an earlier line has joined by that line, and returns
+ * the number of operands then. `key` is that of all operands; it is cut. */
+static int32_t concat_shorten(const onnx_use *n, char *key, const char **operands, int32_t count) {
   for (int32_t k = count - 1; k > 1; k--) {
-    const char *key = concat_key(n, axis, operands, k);
-    if (key == NULL) return -1;
+    *strrchr(key, '|') = '\0';
     int64_t found = tn_name_index_find(&n->m->joins, key);
     if (found == TN_NAME_INDEX_NONE) continue;
     operands[0] = n->m->joined.v[found];
@@ -86,14 +85,16 @@ static tn_status row_concat(const onnx_use *n) {
   long long from;
   int32_t axis = onnx_axis(onnx_whole(n, "axis", 0), onnx_type(n, 0)->rank), count = n->node->n_in;
   if (count == 1) return onnx_pass(n, 0);
+  if (axis < 0) return ONNX_REFUSE(n, "an axis that the operand lacks");
   if (count > ONNX_MOST_OPERANDS) return ONNX_REFUSE(n, "more than %d operands", ONNX_MOST_OPERANDS);
   for (int32_t i = 0; i < count; i++)
     if ((operands[i] = onnx_text_of(n, i, false)) == NULL) return onnx_failed(n);
   if (count == 2 && concat_is_roll(n, axis, operands, &x, &length, &from))
     return concat_roll(n, axis, x, length, from);
   const char *key = concat_key(n, axis, operands, count);
-  count = concat_shorten(n, axis, operands, count);
-  if (key == NULL || count < 0) return TN_ENOMEM;
+  char *shorter = key != NULL ? tn_arena_strdup(&n->m->arena, key) : NULL;
+  if (shorter == NULL) return TN_ENOMEM;
+  count = concat_shorten(n, shorter, operands, count);
   TN_TRY(axis == 1 ? onnx_emit(n, operands, count, "concat")
                    : onnx_emit(n, operands, count, "concat(axis=%d)", axis));
   return concat_note(n, key);

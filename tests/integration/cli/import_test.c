@@ -230,6 +230,12 @@ static void what_is_missing_is_told_whole(void **state) {
   says("input 'x': dimension 1 has no size; export the model with fixed sizes, but for the batch");
 }
 
+static void an_axis_beyond_the_operand_is_refused(void **state) {
+  (void)state;
+  program_json(69, "import " ONNX "/beyond.onnx");
+  says("1 x Concat: an axis that the operand lacks");
+}
+
 static void nothing_is_overwritten(void **state) {
   (void)state;
   size_t n;
@@ -282,6 +288,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(both_forms_give_the_same_bits, program_open, program_close),
       cmocka_unit_test_setup_teardown(an_imported_model_is_trained, program_open, program_close),
       cmocka_unit_test_setup_teardown(what_is_missing_is_told_whole, program_open, program_close),
+      cmocka_unit_test_setup_teardown(an_axis_beyond_the_operand_is_refused, program_open, program_close),
       cmocka_unit_test_setup_teardown(nothing_is_overwritten, program_open, program_close),
       cmocka_unit_test_setup_teardown(damage_is_refused, program_open, program_close),
   };
