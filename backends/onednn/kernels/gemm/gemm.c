@@ -9,7 +9,6 @@ enum {
   CHUNK_MACS = 3 << 18, /* of a product that runs on several threads */
   CHUNKS = 16,
   GATHER_MACS = 1 << 26,    /* larger, as a chunk displaces the panels of the one before from the cache */
-  DOT_ROWS = 128,           /* with more rows, transposing B pays */
   STRAIGHT_ROWS = 64,       /* with more rows, copying B into panels pays, */
   STRAIGHT_ELEMENTS = 8192, /* unless B fits into the first-level cache */
   PACKED_ROWS = 512,        /* of a block of A that stays in the second-level cache */
@@ -22,9 +21,12 @@ enum {
 
 /* ---- the partition ------------------------------------------------------------------------------- */
 
+/* With more rows, transposing B into panels pays: wider vectors and more registers make `dots` faster. */
+static int64_t gemm_dot_rows(void) { return tn_onednn_isa() >= TN_ISA_AVX512 ? 128 : 16; }
+
 static int32_t gemm_method(const tn_gemm_partition *c) {
   bool large = c->m > STRAIGHT_ROWS && c->k * c->n > STRAIGHT_ELEMENTS;
-  if (c->transpose_b && !c->transpose_a) return c->m > DOT_ROWS ? TN_GEMM_PACKED : TN_GEMM_DOTS;
+  if (c->transpose_b && !c->transpose_a) return c->m > gemm_dot_rows() ? TN_GEMM_PACKED : TN_GEMM_DOTS;
   if (!large && !c->transpose_b) return TN_GEMM_STRAIGHT;
   return c->transpose_a ? TN_GEMM_GATHERED : TN_GEMM_PACKED;
 }
