@@ -46,6 +46,12 @@ export OMP_NUM_THREADS="$threads"
 
 median() { sort -g "$1" | awk '{ v[NR] = $1 } END { if (NR) printf "%.2f", v[int((NR + 1) / 2)] }'; }
 
+# A model with the optimizer of zoo_peer.py in place of its recipe.
+with_peers_optimizer() {
+  awk '/^\[/ { left_out = /^\[(optimizer|group|schedule)/ } !left_out'
+  printf '\n[optimizer]\ntype = sgd\nlr = 1e-4\nmomentum = 0.9\n'
+}
+
 # $1: model, $2: mode, $3: batch. A peer that cannot run the model is left out.
 measure() {
   rm -f "$scratch"/*.ms
@@ -93,7 +99,9 @@ table() {
   for peer in $peers; do printf -- '---|'; done
   printf -- '---|\n'
   for model in $models; do
-    "$tenon" init "zoo:$model" --output "$scratch/$model.ini" >"$scratch/said"
+    "$tenon" init "zoo:$model" --output "$scratch/recipe.ini" >"$scratch/said"
+    with_peers_optimizer <"$scratch/recipe.ini" >"$scratch/$model.ini"
+    rm "$scratch/recipe.ini"
     for work in "infer 1" "infer 16" "train 16"; do
       # shellcheck disable=SC2086 # two words
       measure "$model" $work
