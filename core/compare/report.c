@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "core/base/json_list.h"
 #include "core/compile/output/report.h"
 #include "core/run/result.h"
 
@@ -98,13 +99,11 @@ static bool report_losses_part(const tn_compared *c) {
 
 static json_t *report_all_launches(const tn_compared_launches *all, int *skipped, int *departing) {
   json_t *list = json_array();
-  for (size_t i = 0; list != NULL && i < all->list.n; i++) {
+  for (size_t i = 0; i < all->list.n; i++) {
     const tn_compared_launch *one = &all->list.v[i];
     *skipped += one->skipped[0] != '\0';
     *departing += tn_compared_departs(one);
-    if (json_array_append_new(list, report_launch(one)) == 0) continue;
-    json_decref(list);
-    return NULL;
+    tn_json_list_add(&list, report_launch(one));
   }
   return list;
 }

@@ -1,7 +1,7 @@
 /* core/ops/rearrange.c: composites over matrices and images: triangles, diagonals, shuffles of channels and
  * pixels, patches. */
 #include "core/ops/common.h"
-#include "tenon/shuffle_attributes.h"
+#include "tenon/attributes.h"
 
 static tn_status rearrange_need_rank(tn_build *b, int32_t least, const char *dims) {
   tn_type x = tn_ops_type(b, tn_build_in(b, 0));

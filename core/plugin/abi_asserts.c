@@ -43,7 +43,6 @@
 #include "tenon/random.h"
 #include "tenon/run.h"
 #include "tenon/session.h"
-#include "tenon/shuffle_attributes.h"
 #include "tenon/tensor.h"
 #include "tenon/tokenizer.h"
 
@@ -145,6 +144,8 @@ PLAIN(tn_pack_attributes, 40, 8); AT(tn_pack_attributes, offsets, 0); AT(tn_pack
 AT(tn_pack_attributes, region, 24); AT(tn_pack_attributes, start, 32);
 PLAIN(tn_mask_attributes, 24, 8); AT(tn_mask_attributes, rows, 0); AT(tn_mask_attributes, columns, 8);
 AT(tn_mask_attributes, diagonal, 16);
+PLAIN(tn_shuffle_attributes, 16, 8); AT(tn_shuffle_attributes, factor, 0);
+AT(tn_shuffle_attributes, groups, 8);
 
 /* tenon/base.h */
 PLAIN(tn_type, 72, 8); AT(tn_type, dtype, 0); AT(tn_type, rank, 4); AT(tn_type, dims, 8);
@@ -419,10 +420,6 @@ AT(tn_session_options, infer, 12); AT(tn_session_options, batch, 16); AT(tn_sess
 AT(tn_session_options, steps_per_epoch, 32); AT(tn_session_options, weights, 40);
 SIZED(tn_session_field, 88, 8); AT(tn_session_field, role, 4); AT(tn_session_field, name, 8);
 AT(tn_session_field, type, 16);
-
-/* tenon/shuffle_attributes.h */
-PLAIN(tn_shuffle_attributes, 16, 8); AT(tn_shuffle_attributes, factor, 0);
-AT(tn_shuffle_attributes, groups, 8);
 
 /* tenon/tensor.h */
 SIZED(tn_device_info, 72, 8); AT(tn_device_info, index, 4); AT(tn_device_info, backend, 8);

@@ -230,5 +230,9 @@ typedef struct tn_mask_attributes { /* triangular_mask: column <= row + diagonal
   int64_t rows, columns, diagonal;
 } tn_mask_attributes;
 
+typedef struct tn_shuffle_attributes { /* pixel_shuffle, pixel_unshuffle: factor; channel_shuffle: groups */
+  int64_t factor, groups;
+} tn_shuffle_attributes;
+
 TN_END_C
 #endif

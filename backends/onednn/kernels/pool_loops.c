@@ -110,61 +110,63 @@ V_INLINE void pool_avg_grad_blocks(int32_t dtype, const tn_pool_shape *s, const 
 
 /* ---- channels innermost --------------------------------------------------------------------------- */
 
-/* The maxima of n channels, at most a vector of them, of a window; `at` is the place of the first element. */
-V_INLINE pool_best pool_max_channels(int32_t dtype, const tn_pool_window *v, const tn_pool_window *h,
-                                     int64_t width, int64_t channels, const void *x, int64_t channel,
-                                     int64_t n) {
-  int64_t first = v->low * width + h->low;
-  pool_best best = {v_load_upto_as(dtype, x, first * channels + channel, n, 0), v_splat_i((int32_t)first)};
-  for (int64_t r = v->low; r < v->high; r++)
-    for (int64_t c = h->low; c < h->high; c++) {
-      int64_t at = r * width + c;
-      pool_best next = {v_load_upto_as(dtype, x, at * channels + channel, n, 0), v_splat_i((int32_t)at)};
+/* n channels from `channel` on, at most a vector of them, of a window of a plane of `width` columns. */
+typedef struct pool_channels {
+  tn_pool_window down, across;
+  int64_t width, channels, channel, n;
+} pool_channels;
+
+V_INLINE vf pool_load_channels(int32_t dtype, const pool_channels *w, const void *x, int64_t at) {
+  return v_load_upto_as(dtype, x, at * w->channels + w->channel, w->n, 0);
+}
+
+V_INLINE pool_best pool_max_channels(int32_t dtype, const pool_channels *w, const void *x) {
+  int64_t first = w->down.low * w->width + w->across.low;
+  pool_best best = {pool_load_channels(dtype, w, x, first), v_splat_i((int32_t)first)};
+  for (int64_t r = w->down.low; r < w->down.high; r++)
+    for (int64_t c = w->across.low; c < w->across.high; c++) {
+      int64_t at = r * w->width + c;
+      pool_best next = {pool_load_channels(dtype, w, x, at), v_splat_i((int32_t)at)};
       best = pool_select(pool_is_larger(next.value, best.value), next, best);
     }
   return best;
 }
 
-V_INLINE void pool_max_rows(int32_t dtype, const tn_pool_shape *s, int64_t channels, int64_t first,
-                            int64_t last, const void *x, void *y, int32_t *index) {
-  int64_t width = s->axis[1].in, o = first * s->axis[1].out * channels;
-  for (int64_t i = first; i < last; i++) {
-    tn_pool_window v = tn_pool_window_at(&s->axis[0], i);
-    for (int64_t j = 0; j < s->axis[1].out; j++, o += channels) {
-      tn_pool_window h = tn_pool_window_at(&s->axis[1], j);
-      for (int64_t c = 0; c < channels; c += V_LANES) {
-        int64_t n = channels - c < V_LANES ? channels - c : V_LANES;
-        pool_best best = n == V_LANES ? pool_max_channels(dtype, &v, &h, width, channels, x, c, V_LANES)
-                                      : pool_max_channels(dtype, &v, &h, width, channels, x, c, n);
-        v_store_upto_as(dtype, y, o + c, n, best.value);
-        if (index != NULL) v_store_i_part(index + o + c, best.at, n);
-      }
-    }
-  }
-}
-
-V_INLINE vf pool_sum_channels(int32_t dtype, const tn_pool_window *v, const tn_pool_window *h, int64_t width,
-                              int64_t channels, const void *x, int64_t channel, int64_t n) {
+V_INLINE vf pool_sum_channels(int32_t dtype, const pool_channels *w, const void *x) {
   vf sum = {0};
-  for (int64_t r = v->low; r < v->high; r++)
-    for (int64_t c = h->low; c < h->high; c++)
-      sum += v_load_upto_as(dtype, x, (r * width + c) * channels + channel, n, 0);
+  for (int64_t r = w->down.low; r < w->down.high; r++)
+    for (int64_t c = w->across.low; c < w->across.high; c++)
+      sum += pool_load_channels(dtype, w, x, r * w->width + c);
   return sum;
 }
 
-V_INLINE void pool_avg_rows(int32_t dtype, const tn_pool_shape *s, int64_t channels, int64_t first,
-                            int64_t last, const void *x, void *y) {
-  int64_t width = s->axis[1].in, o = first * s->axis[1].out * channels;
+/* Stores the result of one window; its channels begin at element `o`. */
+V_INLINE void pool_store_channels(int32_t op, int32_t dtype, const tn_pool_shape *s, const pool_channels *w,
+                                  const void *x, void *y, int32_t *index, int64_t o) {
+  if (op == TN_POOL_AVG) {
+    vf sum = pool_sum_channels(dtype, w, x);
+    v_store_upto_as(dtype, y, o + w->channel, w->n, sum / pool_divisor(s, &w->down, &w->across));
+    return;
+  }
+  pool_best best = pool_max_channels(dtype, w, x);
+  v_store_upto_as(dtype, y, o + w->channel, w->n, best.value);
+  if (index != NULL) v_store_i_part(index + o + w->channel, best.at, w->n);
+}
+
+/* Rows `first` to `last` of the results. A constant number of lanes needs no mask. */
+V_INLINE void pool_rows(int32_t op, int32_t dtype, const tn_pool_shape *s, int64_t channels, int64_t first,
+                        int64_t last, const void *x, void *y, int32_t *index) {
+  pool_channels w = {.width = s->axis[1].in, .channels = channels};
+  int64_t o = first * s->axis[1].out * channels;
   for (int64_t i = first; i < last; i++) {
-    tn_pool_window v = tn_pool_window_at(&s->axis[0], i);
+    w.down = tn_pool_window_at(&s->axis[0], i);
     for (int64_t j = 0; j < s->axis[1].out; j++, o += channels) {
-      tn_pool_window h = tn_pool_window_at(&s->axis[1], j);
-      for (int64_t c = 0; c < channels; c += V_LANES) {
-        int64_t n = channels - c < V_LANES ? channels - c : V_LANES;
-        vf sum = n == V_LANES ? pool_sum_channels(dtype, &v, &h, width, channels, x, c, V_LANES)
-                              : pool_sum_channels(dtype, &v, &h, width, channels, x, c, n);
-        v_store_upto_as(dtype, y, o + c, n, sum / pool_divisor(s, &v, &h));
-      }
+      w.across = tn_pool_window_at(&s->axis[1], j);
+      w.n = V_LANES;
+      for (w.channel = 0; w.channel + V_LANES <= channels; w.channel += V_LANES)
+        pool_store_channels(op, dtype, s, &w, x, y, index, o);
+      w.n = channels - w.channel;
+      if (w.n > 0) pool_store_channels(op, dtype, s, &w, x, y, index, o);
     }
   }
 }
@@ -381,19 +383,15 @@ V_INLINE void pool_avg_grad_planes(int32_t dtype, const tn_pool_shape *s, const 
 POOL_LOOPS_BY(blocks)
 POOL_LOOPS_BY(planes)
 
-#define POOL_ROWS(dtype)                                                                                     \
-  static void pool_max_rows_##dtype(const tn_pool_shape *s, int64_t channels, int64_t first, int64_t last,   \
-                                    const void *x, void *y, int32_t *index) {                                \
-    pool_max_rows(dtype, s, channels, first, last, x, y, index);                                             \
-  }                                                                                                          \
-  static void pool_avg_rows_##dtype(const tn_pool_shape *s, int64_t channels, int64_t first, int64_t last,   \
-                                    const void *x, void *y, int32_t *index) {                                \
-    (void)index;                                                                                             \
-    pool_avg_rows(dtype, s, channels, first, last, x, y);                                                    \
+#define POOL_ROWS(op, name, dtype)                                                                           \
+  static void name##_##dtype(const tn_pool_shape *s, int64_t channels, int64_t first, int64_t last,          \
+                             const void *x, void *y, int32_t *index) {                                       \
+    pool_rows(op, dtype, s, channels, first, last, x, y, index);                                             \
   }
-POOL_ROWS(TN_F32)
-POOL_ROWS(TN_BF16)
-POOL_ROWS(TN_F16)
+#define POOL_ROWS_OF(op, name)                                                                               \
+  POOL_ROWS(op, name, TN_F32) POOL_ROWS(op, name, TN_BF16) POOL_ROWS(op, name, TN_F16)
+POOL_ROWS_OF(TN_POOL_MAX, pool_max_rows)
+POOL_ROWS_OF(TN_POOL_AVG, pool_avg_rows)
 
 #define POOL_EACH(name)                                                                                      \
   { [TN_F32] = name##_TN_F32, [TN_BF16] = name##_TN_BF16, [TN_F16] = name##_TN_F16 }

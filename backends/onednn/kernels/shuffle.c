@@ -9,7 +9,6 @@
 #include "backends/shared/define_kernel.h"
 #include "backends/shared/integer_math.h"
 #include "tenon/attributes.h"
-#include "tenon/shuffle_attributes.h"
 
 enum { CHUNK = 1 << 14 /* elements */, GROUPS = 16 /* at most */ };
 

@@ -1,4 +1,5 @@
 /* core/compile/output/offload_report.c: the report on the offloaded values of a program. */
+#include "core/base/json_list.h"
 #include "core/compile/kernels/transfer_kernel.h"
 #include "core/compile/layout/layout.h"
 #include "core/compile/output/overlap.h"
@@ -33,12 +34,9 @@ static json_t *describe_offload(const tn_program *p, int32_t offload, const tn_s
 
 static json_t *describe_offloads(const tn_program *p, const tn_step_times *times) {
   json_t *list = json_array();
-  for (int32_t i = 0; list != NULL && i < p->n_steps; i++)
-    if (tn_kernel_transfer(p->steps[i].group->kernel) == TN_TRANSFER_OFFLOAD &&
-        json_array_append_new(list, describe_offload(p, i, times)) != 0) {
-      json_decref(list);
-      return NULL;
-    }
+  for (int32_t i = 0; i < p->n_steps; i++)
+    if (tn_kernel_transfer(p->steps[i].group->kernel) == TN_TRANSFER_OFFLOAD)
+      tn_json_list_add(&list, describe_offload(p, i, times));
   return list;
 }
 

@@ -1,6 +1,7 @@
 /* core/compile/output/overlap.c: the predicted times of a program with collectives and offloaded values. */
 #include "core/compile/output/overlap.h"
 
+#include "core/base/json_list.h"
 #include "core/compile/kernels/collective_kernel.h"
 
 /* The streams so far. */
@@ -108,12 +109,9 @@ static json_t *predict_describe(const tn_program *p, const tn_step *step, const 
 
 static json_t *predict_describe_all(const tn_program *p, const tn_step_times *times) {
   json_t *list = json_array();
-  for (int32_t i = 0; list != NULL && i < p->n_steps; i++)
-    if (p->steps[i].group->role == TN_STREAM_COMM &&
-        json_array_append_new(list, predict_describe(p, &p->steps[i], &times[i])) != 0) {
-      json_decref(list);
-      return NULL;
-    }
+  for (int32_t i = 0; i < p->n_steps; i++)
+    if (p->steps[i].group->role == TN_STREAM_COMM)
+      tn_json_list_add(&list, predict_describe(p, &p->steps[i], &times[i]));
   return list;
 }
 

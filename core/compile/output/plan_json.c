@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "core/base/json_list.h"
 #include "core/compile/output/print.h"
 #include "core/compile/kernels/catalog.h"
 #include "core/compile/kernels/loop_kernel.h"
@@ -30,11 +31,9 @@ static json_t *record_operand(const tn_operand *o) {
 
 static json_t *record_operands(const tn_operand *operands, int32_t n) {
   json_t *list = json_array();
-  for (int32_t i = 0; list != NULL && i < n; i++) {
-    json_t *one = operands[i].location.base == TN_BASE_NONE ? json_null() : record_operand(&operands[i]);
-    if (json_array_append_new(list, one) == 0) continue;
-    json_decref(list);
-    return NULL;
+  for (int32_t i = 0; i < n; i++) {
+    bool absent = operands[i].location.base == TN_BASE_NONE;
+    tn_json_list_add(&list, absent ? json_null() : record_operand(&operands[i]));
   }
   return list;
 }
@@ -72,13 +71,9 @@ static tn_status record_no_memory(const tn_program *p) {
 static json_t *record_inputs(const tn_program *p) {
   json_t *list = json_array();
   char type[TN_TYPE_TEXT];
-  for (int32_t i = 0; list != NULL && i < p->n_inputs; i++) {
+  for (int32_t i = 0; i < p->n_inputs; i++) {
     const tn_binding *input = &p->inputs[i];
-    if (json_array_append_new(list,
-                              json_sprintf("%s: %s", input->name, tn_type_format(&input->type, type))) == 0)
-      continue;
-    json_decref(list);
-    list = NULL;
+    tn_json_list_add(&list, json_sprintf("%s: %s", input->name, tn_type_format(&input->type, type)));
   }
   return list;
 }
@@ -101,11 +96,8 @@ tn_status tn_program_record(const tn_program *p, json_t **record) {
   char hash[17];
   json_t *launches = json_array();
   snprintf(hash, sizeof hash, "%016" PRIx64, p->hash);
-  for (int32_t i = 0; launches != NULL && i < tn_program_all_steps(p); i++)
-    if (json_array_append_new(launches, record_launch(p, &p->steps[i])) != 0) {
-      json_decref(launches);
-      launches = NULL;
-    }
+  for (int32_t i = 0; i < tn_program_all_steps(p); i++)
+    tn_json_list_add(&launches, record_launch(p, &p->steps[i]));
   *record = launches == NULL
                 ? NULL
                 : json_pack("{s:s, s:s, s:I, s:o, s:o}", "name", p->name, "hash", hash, "arena_bytes",

@@ -1,6 +1,7 @@
 /* core/compile/output/report.c: the report on a program as a JSON object. */
 #include "core/compile/output/report.h"
 
+#include "core/base/json_list.h"
 #include "core/compile/capture_parts.h"
 #include "core/compile/kernels/answers.h"
 
@@ -42,9 +43,9 @@ static void add_group_name(const tn_program *p, const tn_group *g, tn_text *text
 
 static json_t *describe_rejections(const tn_group *g) {
   json_t *list = json_array();
-  for (int32_t i = 0; list != NULL && i < g->n_rejected; i++)
-    json_array_append_new(
-        list, json_pack("{s:s, s:s}", "kernel", g->rejected[i].kernel, "reason", g->rejected[i].reason));
+  for (int32_t i = 0; i < g->n_rejected; i++)
+    tn_json_list_add(
+        &list, json_pack("{s:s, s:s}", "kernel", g->rejected[i].kernel, "reason", g->rejected[i].reason));
   return list;
 }
 
@@ -72,11 +73,7 @@ static json_t *describe_step(const tn_program *p, const tn_step *step) {
 
 static json_t *describe_steps(const tn_program *p, int32_t first, int32_t end) {
   json_t *ops = json_array();
-  for (int32_t i = first; ops != NULL && i < end; i++)
-    if (json_array_append_new(ops, describe_step(p, &p->steps[i])) != 0) {
-      json_decref(ops);
-      return NULL;
-    }
+  for (int32_t i = first; i < end; i++) tn_json_list_add(&ops, describe_step(p, &p->steps[i]));
   return ops;
 }
 
@@ -124,13 +121,10 @@ static json_t *describe_fallback(const tn_program *p, const tn_segment *cut, int
 
 static json_t *describe_fallbacks(const tn_program *p) {
   json_t *list = json_array();
-  for (int32_t i = 0; list != NULL && i < p->n_segments; i++) {
+  for (int32_t i = 0; i < p->n_segments; i++) {
     const tn_segment *s = &p->segments[i];
     for (int32_t k = s->first; s->fallback && k < s->first + s->n; k++)
-      if (json_array_append_new(list, describe_fallback(p, s, k)) != 0) {
-        json_decref(list);
-        return NULL;
-      }
+      tn_json_list_add(&list, describe_fallback(p, s, k));
   }
   return list;
 }

@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
+#include "core/base/json_list.h"
 #include "core/run/result.h"
 
 /* The names of a target that is a class number, or a 0 or 1 for each label. */
@@ -15,12 +16,8 @@ static int64_t class_names_count(const tn_field *field) {
 /* NULL: out of memory. */
 static json_t *class_names_list(const tn_field *field) {
   json_t *list = json_array();
-  for (int64_t i = 0; list != NULL && i < class_names_count(field); i++) {
-    json_t *name = tn_json_text(field->class_names[i]);
-    if (name != NULL && json_array_append_new(list, name) == 0) continue;
-    json_decref(list);
-    list = NULL;
-  }
+  for (int64_t i = 0; i < class_names_count(field); i++)
+    tn_json_list_add(&list, tn_json_text(field->class_names[i]));
   return list;
 }
 

@@ -3,7 +3,7 @@
 
 #include "backends/onednn/kernels/image_layouts.h"
 #include "tenon/plugin/storage.h"
-#include "tenon/shuffle_attributes.h"
+#include "tenon/attributes.h"
 
 extern const tn_kernel tn_kernel_onednn_channel_shuffle, tn_kernel_onednn_concat_shuffle,
     tn_kernel_onednn_slice_concat_shuffle;
