@@ -5,13 +5,15 @@
 
 The works are inference of one sample and of 16, and a training step of 16: forward, a loss, backward, SGD with momentum. All are in f32.
 The models and inputs are those of tests/golden/compare_zoo.py, so the largest ones have fewer and narrower layers. A round is a second of
-steps of each framework, one after the other, and the median of the rounds counts: what else the machine does meets all of them.
+steps of each framework, one after the other, and the median of the rounds counts: what else the machine does meets all of them. Steps of
+more than four seconds have one round. PyTorch has images with channels innermost (channels_last), and all else in its own order (eager).
 FILE gets a line of JSON for each model and work; a later line takes the place of an earlier one. PAGE is written from all lines of
 FILE, and what stands there below `<!-- by hand -->` is kept. This is a measurement, not a test.
 """
 import argparse
 import contextlib
 import datetime
+import functools
 import gc
 import io
 import json
@@ -57,21 +59,21 @@ def exported(module, inputs):
     return file.getvalue()
 
 
-def in_onnxruntime(module, inputs, threads):
+def in_onnxruntime(file, inputs, threads):
     import onnxruntime
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = threads
-    session = onnxruntime.InferenceSession(exported(module, inputs), settings, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(file, settings, providers=["CPUExecutionProvider"])
     arrays = {name: value.numpy() for name, value in inputs.items()}
     return lambda: session.run(None, arrays)
 
 
-def in_openvino(module, inputs, threads):
+def in_openvino(file, inputs, threads):
     import openvino
     core = openvino.Core()
     # The table is of f32: OpenVINO would multiply in bf16 where the processor can.
     settings = {"INFERENCE_NUM_THREADS": threads, "INFERENCE_PRECISION_HINT": "f32"}
-    request = core.compile_model(core.read_model(exported(module, inputs)), "CPU", settings).create_infer_request()
+    request = core.compile_model(core.read_model(file), "CPU", settings).create_infer_request()
     arrays = {name: value.numpy() for name, value in inputs.items()}
     return lambda: request.infer(arrays)
 
@@ -102,13 +104,14 @@ def peers(row, mode, batch, options):
     inputs = {name: value[:1].repeat(batch, *[1] * (value.dim() - 1)) for name, value in row.inputs().items()}
     module = whole(model.train() if mode == "train" else model.eval(), row, list(inputs))
     images = any(value.dim() == 4 for value in inputs.values())
+    file = functools.cache(lambda: exported(module, inputs))
     for variant in options.variants:
         if variant in ("eager", "channels_last", "compile"):
-            if images or variant != "channels_last":
+            if variant != ("eager" if images else "channels_last"):
                 yield variant, lambda v=variant: in_torch(module, inputs, mode, v)
         elif mode == "infer":
             make = {"onnxruntime": in_onnxruntime, "openvino": in_openvino}[variant]
-            yield variant, lambda m=make: m(module, inputs, options.threads)
+            yield variant, lambda m=make: m(file(), inputs, options.threads)
 
 
 def seconds_of(step, n):
@@ -119,13 +122,13 @@ def seconds_of(step, n):
 
 
 def built_peers(row, mode, batch, options):
-    """The steps of the peers, each after its first one, and the seconds of its second."""
+    """The steps of the peers, each after its first one, and the seconds of one."""
     built = {}
     for name, make in peers(row, mode, batch, options):
         try:
             step = make()
-            step()
-            built[name] = step, seconds_of(step, 1)
+            first = seconds_of(step, 1)
+            built[name] = step, first if first > LONG_STEP_S else seconds_of(step, 1)
         except Exception as error:  # such as an op that an exporter refuses
             print(f"  {name}: {str(error).splitlines()[0][:150] if str(error) else type(error).__name__}", file=sys.stderr)
     return built
@@ -164,7 +167,7 @@ def measure(tenon, ini, row, mode, batch, options):
     """Milliseconds by framework."""
     built = built_peers(row, mode, batch, options)
     first = tenon_seconds(tenon, ini, mode, batch, 1, options.threads)
-    rounds = options.rounds if first < LONG_STEP_S else max(1, options.rounds - 1)
+    rounds = options.rounds if first < LONG_STEP_S else 1
     times = {name: [] for name in ("tenon", *built)}
     for _ in range(rounds):
         times["tenon"].append(tenon_seconds(tenon, ini, mode, batch, steps_of_a_round(first), options.threads))
