@@ -56,10 +56,10 @@ static const tn_option options[] = {
            "convolutions by Winograd's algorithm where it is faster, at a slightly larger error"),
     TN_OPT(tn_onednn_options, isa, TN_OPT_ENUM, "auto", "auto|plain|avx2|avx512",
            "highest instruction set of Tenon's own kernels; auto: the best of the processor"),
-    TN_OPT(tn_onednn_options, code, TN_OPT_ENUM, "auto", "auto|off",
-           "machine code for pointwise regions, where the processor has AVX-512 and the system grants memory "
-           "for "
-           "it; off: instructions that are interpreted, with the same results"),
+    TN_OPT(
+        tn_onednn_options, code, TN_OPT_ENUM, "auto", "auto|off",
+        "machine code for pointwise regions, where the processor has AVX2 or AVX-512 and the system grants "
+        "memory for it; off: instructions that are interpreted, with the same results"),
     TN_OPT_END};
 
 const tn_backend tn_onednn_backend = {

@@ -39,8 +39,9 @@ typedef struct tn_onednn {
 tn_onednn_options tn_onednn_options_of(const void *backend);
 /* The best instruction set (TN_ISA_...) of the processor, limited by option `isa`. */
 int32_t tn_onednn_isa_of(const void *backend);
-/* Whether machine code may be written for regions: option `code`, and a processor with AVX-512. */
-bool tn_onednn_writes_code(const void *backend);
+/* The instruction set of machine code for regions: that of the other kernels, or TN_ISA_PLAIN, for which none
+ * is written: option `code`. */
+int32_t tn_onednn_code_isa(const void *backend);
 
 /* ---- openmp.c ----------------------------------------------------------------------------------- */
 

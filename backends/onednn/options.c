@@ -11,6 +11,6 @@ int32_t tn_onednn_isa_of(const void *backend) {
   return asked < 0 || asked >= TN_ISA_AVX512 || asked > best ? best : asked;
 }
 
-bool tn_onednn_writes_code(const void *backend) {
-  return tn_onednn_options_of(backend).code == TN_CODE_AUTO && tn_onednn_isa_of(backend) >= TN_ISA_AVX512;
+int32_t tn_onednn_code_isa(const void *backend) {
+  return tn_onednn_options_of(backend).code == TN_CODE_AUTO ? tn_onednn_isa_of(backend) : TN_ISA_PLAIN;
 }

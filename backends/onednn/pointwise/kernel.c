@@ -1,7 +1,7 @@
 /* Pointwise regions on the fast CPU: compiled to instructions over tiles (program.h), in row-major
  * order and in the blocks of channels that convolutions leave behind, or with channels innermost. Operands
  * with a value per channel, and those with one value, lie row-major in either case. */
-#include "backends/onednn/pointwise/code.h"
+#include "backends/onednn/pointwise/code/code.h"
 
 #include "backends/onednn/kernels/image_layouts.h"
 #include "backends/shared/cost.h"
@@ -213,8 +213,8 @@ static tn_status tile_prepare(tn_prepare *p, void **made) {
   tn_layout layout = p->out_layout != NULL ? p->out_layout[0] : tn_layout_row_major(type->rank);
   keep->storage = tn_storage_of(type, &layout);
   tn_status status = tn_tile_compile(p, p->match, &layout, tn_onednn_isa_of(p->backend), &keep->program);
-  if (status == TN_OK && tn_onednn_writes_code(p->backend))
-    status = tn_tile_code_new(p, keep->program, &keep->code);
+  if (status == TN_OK)
+    status = tn_tile_code_new(p, keep->program, tn_onednn_code_isa(p->backend), &keep->code);
   if (status != TN_OK) {
     tile_release(&p->env, keep);
     return status;

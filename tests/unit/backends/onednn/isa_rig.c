@@ -160,7 +160,7 @@ void ways_check(const tn_kernel *kernel, const tn_kernel *reference, const rig_m
   for (int32_t i = 0; i < m->match.n_out; i++) want[i] = rig_tensor(m->out[i]);
   rig_memory memory = {.in = in, .out = want, .threads = 1};
   assert_int_equal(rig_run(reference, m, &memory, NULL), TN_OK);
-  for (int32_t isa = isa_backend == NULL ? TN_ISA_PLAIN : TN_ISA_AVX512; isa <= TN_ISA_AVX512; isa++) {
+  for (int32_t isa = isa_backend == NULL ? TN_ISA_PLAIN : TN_ISA_AVX2; isa <= TN_ISA_AVX512; isa++) {
     ways_use_isa(isa);
     if (tn_onednn_isa() == isa) check_isa(kernel, m, in, want, tolerance, variants);
   }

@@ -6,8 +6,8 @@
 
 /* The result of tn_onednn_isa in tests: the best level up to TN_ISA_...; the backend's own is not linked. */
 void ways_use_isa(int32_t at_most);
-/* The backend object with which kernels are prepared, on the best instruction set alone; NULL: none, so that
- * the options are their defaults. */
+/* The backend object with which kernels are prepared, from AVX2 on; NULL: none, so that the options are their
+ * defaults. */
 void ways_use_backend(void *backend);
 
 /* Runs the reference once, row-major, then the kernel in every combination. Operands are row-major. Results

@@ -1,8 +1,8 @@
-#include "backends/onednn/pointwise/code.h"
+#include "backends/onednn/pointwise/code/code.h"
 
 #include <string.h>
 
-#include "backends/onednn/pointwise/unit.h"
+#include "backends/onednn/pointwise/code/unit.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 #include <sys/mman.h>
@@ -52,9 +52,9 @@ static int32_t code_add_unit(tn_tile_code *code, tn_unit_writer *w, int32_t firs
   return first;
 }
 
-static void code_write(tn_tile_code *code, const tn_tile_program *p) {
-  tn_unit_writer w = {.program = p};
-  tn_x86_start(&w.x, code->memory, code->bytes);
+static void code_write(tn_tile_code *code, const tn_tile_program *p, const tn_unit_target *target) {
+  tn_unit_writer w = {.program = p, .target = target};
+  tn_x86_start(&w.x, target->set, code->memory, code->bytes);
   for (int32_t i = p->base.end[TN_PW_PER_SEGMENT]; i < p->base.end[TN_PW_PER_ELEMENT];) {
     int32_t end = code_end(p, i);
     if (end > i) end = code_add_unit(code, &w, i, end);
@@ -63,14 +63,17 @@ static void code_write(tn_tile_code *code, const tn_tile_program *p) {
   if (w.x.full) code->n_units = 0;
 }
 
-tn_status tn_tile_code_new(const void *handle, const tn_tile_program *p, tn_tile_code **made) {
-  enum { PER_INSN = 160, PER_UNIT = 512 };
+tn_status tn_tile_code_new(const void *handle, const tn_tile_program *p, int32_t isa, tn_tile_code **made) {
+  enum { PER_INSN = 160, PER_UNIT = 2048 };
+  const tn_unit_target *target = tn_unit_target_of(isa);
   const size_t n = (size_t)(p->base.end[TN_PW_PER_ELEMENT] - p->base.end[TN_PW_PER_SEGMENT]);
-  tn_tile_code *code = tn_new(handle, sizeof *code + n * sizeof *code->unit);
   *made = NULL;
+  if (target == NULL) return TN_OK;
+  tn_tile_code *code = tn_new(handle, sizeof *code + n * sizeof *code->unit);
   if (code == NULL) return TN_ENOMEM;
   *code = (tn_tile_code){0};
-  if (code_map(code, n * (PER_INSN + PER_UNIT))) code_write(code, p);
+  const size_t vectors = (size_t)(UNIT_GROUP / target->lanes);
+  if (code_map(code, n * (vectors * PER_INSN + PER_UNIT))) code_write(code, p, target);
   if (code->n_units > 0 && code_seal(code))
     *made = code;
   else
@@ -86,8 +89,8 @@ void tn_tile_code_delete(const void *handle, tn_tile_code *code) {
 
 #else
 
-tn_status tn_tile_code_new(const void *handle, const tn_tile_program *p, tn_tile_code **made) {
-  (void)handle, (void)p;
+tn_status tn_tile_code_new(const void *handle, const tn_tile_program *p, int32_t isa, tn_tile_code **made) {
+  (void)handle, (void)p, (void)isa;
   *made = NULL;
   return TN_OK;
 }
@@ -96,8 +99,6 @@ void tn_tile_code_delete(const void *handle, tn_tile_code *code) { tn_delete(han
 #endif
 
 /* ---- a run ---- */
-
-enum { GROUP = 16 };
 
 static void *code_pointer(const tn_tile_pointer *p, const tn_tile_run *run) {
   if (p->reg != TN_PW_NONE) return run->reg[p->reg];
@@ -123,11 +124,11 @@ static void code_run_rest(const tn_tile_unit *unit, const tn_tile_run *run, int6
 }
 
 void tn_tile_code_run(const tn_tile_unit *unit, const tn_tile_run *run, int64_t n) {
-  void *pointers[TILE_CODE_POINTERS];
-  const int64_t whole = n / GROUP * GROUP;
+  tn_tile_frame frame;
+  const int64_t whole = n / UNIT_GROUP * UNIT_GROUP;
   if (whole > 0) {
-    for (int32_t i = 0; i < unit->n_pointers; i++) pointers[i] = code_pointer(&unit->pointer[i], run);
-    unit->run(pointers, whole);
+    for (int32_t i = 0; i < unit->n_pointers; i++) frame.pointer[i] = code_pointer(&unit->pointer[i], run);
+    unit->run(&frame, whole);
   }
   if (whole < n) code_run_rest(unit, run, whole, n - whole);
 }

@@ -1,57 +1,65 @@
-/* backends/onednn/pointwise/x86.h: writes instructions of AVX-512 and the few others that a loop needs, as
- * the Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, encodes them. */
+/* backends/onednn/pointwise/code/x86.h: writes vector instructions of AVX2 or AVX-512 and the few others that
+ * a loop needs, as the Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, encodes them.
+ * Most instructions differ between the two sets in their prefix alone: VEX and EVEX. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+typedef enum tn_x86_set { TN_X86_AVX2, TN_X86_AVX512 } tn_x86_set;
+
 typedef struct tn_x86 {
   uint8_t *bytes;
   size_t n, room;
   bool full; /* an instruction did not fit, and nothing that was written counts */
+  tn_x86_set set;
 } tn_x86;
 
-/* Numbers that instructions read from memory in front of the code. */
+/* Numbers that instructions read from memory in front of the code: with AVX-512 once each, with AVX2 in 8
+ * lanes. */
 enum {
   TN_X86_SIGN,
   TN_X86_NO_SIGN,
   TN_X86_ONE,
   TN_X86_MINUS_ONE,
   TN_X86_INFINITY,
-  TN_X86_BF16_HALF,   /* 0x7fff */
-  TN_X86_BIT,         /* 1 */
-  TN_X86_BF16_QUIET,  /* 0x40 */
-  TN_X86_TRUTHS = 12, /* 16 bytes of 1 */
+  TN_X86_BF16_HALF,  /* 0x7fff */
+  TN_X86_BIT,        /* 1 */
+  TN_X86_BF16_QUIET, /* 0x40 */
+  TN_X86_NUMBERS,
+  TN_X86_TRUTHS = 12, /* 16 bytes of 1; with AVX-512 alone */
   TN_X86_CONSTANTS = 16
 };
 
 /* General registers, by number. */
 enum { TN_X86_RAX, TN_X86_RCX, TN_X86_RDX, TN_X86_RBX, TN_X86_RSP, TN_X86_RBP, TN_X86_RSI, TN_X86_RDI };
 
-/* The last operand of a vector instruction: a register, memory at base + rax * scale, or a constant in every
- * lane (all bytes of it: `whole`). */
+/* The last operand of a vector instruction: a register, memory at base + rax * scale + displacement, or a
+ * constant in every lane (all bytes of it: `whole`). */
 typedef struct tn_x86_operand {
   enum { TN_X86_REGISTER, TN_X86_MEMORY, TN_X86_CONSTANT } kind;
   int32_t number; /* of the register, of the base, or of the constant */
   int32_t scale;  /* 1, 2, 4; 0: base alone */
   bool whole;
+  int32_t displacement;
 } tn_x86_operand;
 
-/* A vector instruction: opcode map and prefix as EVEX numbers them, the length of its vectors (0: 128 bits,
- * 2: 512), opcode, and whether a byte follows. */
+/* A vector instruction: opcode map and prefix as VEX and EVEX number them, the length of its vectors (0: 128
+ * bits, 2: the longest of the set), opcode, and whether a byte follows. */
 typedef struct tn_x86_op {
   uint8_t map, prefix, length, code;
   bool immediate;
 } tn_x86_op;
 
+/* Of AVX-512. */
 typedef struct tn_x86_mask {
   uint8_t number; /* k1 to k7; 0: no mask */
   bool zero;      /* lanes outside it become 0; else they stay as they are */
 } tn_x86_mask;
 
 /* Begins with the constants. */
-void tn_x86_start(tn_x86 *x, uint8_t *bytes, size_t room);
+void tn_x86_start(tn_x86 *x, tn_x86_set set, uint8_t *bytes, size_t room);
 /* An instruction with a destination (or source of a store), a first source (0: it has none) and an operand.
  */
 void tn_x86_vector(tn_x86 *x, tn_x86_op op, int32_t to, int32_t from, tn_x86_operand operand,
