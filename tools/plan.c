@@ -79,6 +79,19 @@ static void plan_print_offloaded(const json_t *json) {
            step, unlimited, step / unlimited);
 }
 
+/* The optimizer on the host: [optimizer] place. */
+static void plan_print_placed(const json_t *json) {
+  const json_t *o = json_object_get(json, "offload");
+  double placed = json_number_value(json_object_get(json, "placed_bytes"));
+  if (placed == 0) return;
+  printf(
+      "the optimizer is on the host with %.2f MiB; predicted: it computes for %.4g ms of a step of %.4g ms, "
+      "for %.4g ms of them the device has nothing to do\n",
+      placed / 1048576.0, json_number_value(json_object_get(o, "host_ms")),
+      json_number_value(json_object_get(o, "step_ms")),
+      json_number_value(json_object_get(o, "host_exposed_ms")));
+}
+
 /* Ops on the fallback backend, and the bytes that cross the bus for them. */
 static void plan_print_fallbacks(const json_t *json) {
   const json_t *list = json_object_get(json, "fallbacks"), *one;
@@ -333,6 +346,7 @@ static void plan_print(const char *text, const char *summary) {
   cli_print_memory_table(json);
   plan_print_rematerialized(json);
   plan_print_offloaded(json);
+  plan_print_placed(json);
   json_decref(json);
   json_decref(model);
 }

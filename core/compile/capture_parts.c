@@ -7,26 +7,33 @@ typedef struct part_cutter {
   const tn_program *program;
   tn_capture_part *parts;
   int32_t n;
-  int32_t flying; /* the last collective of the segment outside of captures; -1 */
-  int32_t landed; /* the last of them that the compute stream awaits; -1 */
+  tn_awaits flying; /* per stream: its last step of the segment outside of captures; -1 */
+  tn_awaits landed; /* the last of them that the compute stream awaits; -1 */
 } part_cutter;
 
 static bool step_is_capturable(const tn_program *p, int32_t step) {
   return p->steps[step].group->choice.capturable;
 }
 
-static bool step_is_collective(const tn_program *p, int32_t step) {
-  return p->steps[step].group->role == TN_STREAM_COMM;
+/* A step of a stream outside of captures that the compute stream awaits before a step; -1. A captured step of
+ * that stream follows those before it; others are in the order of their stream anyway. */
+static int32_t awaited_outside(const part_cutter *c, int32_t step, int32_t role) {
+  const tn_program *p = c->program;
+  int32_t awaited = p->steps[step].awaits.of[role];
+  if (p->steps[step].group->role == role) awaited = step_is_capturable(p, step) ? c->flying.of[role] : -1;
+  bool outside = awaited >= 0 && !step_is_capturable(p, awaited);
+  return outside && awaited > c->landed.of[role] ? awaited : -1;
 }
 
-/* A collective outside of captures that the compute stream awaits before a step; -1. A captured collective
- * follows those before it; others are in the order of their stream anyway. */
-static int32_t awaited_outside(const part_cutter *c, int32_t step) {
-  const tn_program *p = c->program;
-  int32_t awaited = p->steps[step].awaits.of[TN_STREAM_COMM];
-  if (step_is_collective(p, step)) awaited = step_is_capturable(p, step) ? c->flying : -1;
-  bool outside = awaited >= 0 && !step_is_capturable(p, awaited);
-  return outside && awaited > c->landed ? awaited : -1;
+/* Of all streams; returns whether there is one. */
+static bool find_awaited_outside(const part_cutter *c, int32_t step, tn_awaits *awaited) {
+  bool any = false;
+  *awaited = (tn_awaits)TN_AWAITS_NONE;
+  for (int32_t role = TN_STREAM_COMPUTE + 1; role < TN_STREAMS; role++) {
+    awaited->of[role] = awaited_outside(c, step, role);
+    any = any || awaited->of[role] >= 0;
+  }
+  return any;
 }
 
 /* The last step of a captured part on another stream, unless one of its compute steps awaits it. */
@@ -49,19 +56,24 @@ static void end_part(part_cutter *c) {
 
 static void add_step(part_cutter *c, int32_t segment, int32_t step, bool first) {
   bool captured = step_is_capturable(c->program, step);
-  int32_t awaited = awaited_outside(c, step);
-  if (first || captured != c->parts[c->n - 1].captured || (captured && awaited >= 0)) {
+  int32_t own = c->program->steps[step].group->role;
+  tn_awaits awaited;
+  bool any = find_awaited_outside(c, step, &awaited);
+  if (first || captured != c->parts[c->n - 1].captured || (captured && any)) {
     if (!first) end_part(c);
-    c->parts[c->n++] = (tn_capture_part){segment, step, 0, captured, captured ? awaited : -1, TN_AWAITS_NONE};
+    c->parts[c->n++] = (tn_capture_part){segment, step, 0, captured, TN_AWAITS_NONE, TN_AWAITS_NONE};
+    if (captured) c->parts[c->n - 1].awaits = awaited;
   }
-  if (awaited >= 0) c->landed = awaited;
-  if (!captured && step_is_collective(c->program, step)) c->flying = step;
+  for (int32_t role = TN_STREAM_COMPUTE + 1; role < TN_STREAMS; role++)
+    if (awaited.of[role] >= 0 && (captured || own == TN_STREAM_COMPUTE))
+      c->landed.of[role] = awaited.of[role];
+  if (!captured && own > TN_STREAM_COMPUTE) c->flying.of[own] = step;
   c->parts[c->n - 1].n++;
 }
 
 static void cut_segment(part_cutter *c, int32_t index) {
   const tn_segment *s = &c->program->segments[index];
-  c->flying = c->landed = -1;
+  c->flying = c->landed = (tn_awaits)TN_AWAITS_NONE;
   for (int32_t i = s->first; i < s->first + s->n; i++) add_step(c, index, i, i == s->first);
   if (s->n > 0) end_part(c);
 }
@@ -73,7 +85,7 @@ int32_t tn_capture_parts_list(const tn_program *program, bool captures, tn_captu
     if (captures && !s->fallback)
       cut_segment(&c, i);
     else
-      c.parts[c.n++] = (tn_capture_part){i, s->first, s->n, false, -1, TN_AWAITS_NONE};
+      c.parts[c.n++] = (tn_capture_part){i, s->first, s->n, false, TN_AWAITS_NONE, TN_AWAITS_NONE};
   }
   return c.n;
 }
@@ -88,20 +100,25 @@ void tn_capture_part_reason(const tn_step *step, tn_text *text) {
     tn_text_addf(text, "kernel %s cannot be captured", g->kernel->item.name);
 }
 
-/* Steps on the fallback are reported by themselves. */
+bool tn_capture_part_lacks(const tn_program *p, const tn_capture_part *part, int32_t step) {
+  return !part->captured && !p->segments[part->segment].fallback && !p->steps[step].group->placed;
+}
+
 static int32_t count_uncaptured(const tn_program *p, const tn_capture_part *parts, int32_t n,
                                 int32_t *captured) {
   int32_t steps = 0;
   *captured = 0;
   for (int32_t i = 0; i < n; i++) {
     *captured += parts[i].captured;
-    if (!parts[i].captured && !p->segments[parts[i].segment].fallback) steps += parts[i].n;
+    for (int32_t k = parts[i].first; k < parts[i].first + parts[i].n; k++)
+      steps += tn_capture_part_lacks(p, &parts[i], k);
   }
   return steps;
 }
 
 static void add_uncaptured(const tn_program *p, const tn_capture_part *part, bool *first, tn_text *text) {
   for (int32_t i = part->first; i < part->first + part->n; i++) {
+    if (!tn_capture_part_lacks(p, part, i)) continue;
     tn_text_addf(text, "%s%s (", *first ? ": " : ", ", p->steps[i].name);
     tn_capture_part_reason(&p->steps[i], text);
     tn_text_add(text, ")");
@@ -115,8 +132,6 @@ int32_t tn_capture_parts_describe(const tn_program *p, const tn_capture_part *pa
   bool first = true;
   tn_text_addf(text, "%d captured part%s, %d launch%s not captured", (int)captured, captured == 1 ? "" : "s",
                (int)steps, steps == 1 ? "" : "es");
-  for (int32_t i = 0; i < n; i++)
-    if (!parts[i].captured && !p->segments[parts[i].segment].fallback)
-      add_uncaptured(p, &parts[i], &first, text);
+  for (int32_t i = 0; i < n; i++) add_uncaptured(p, &parts[i], &first, text);
   return steps;
 }

@@ -5,7 +5,8 @@
  * capture: a captured part awaits its own collectives at its end, and collectives outside of captures at its
  * beginning. A step in the middle of captured launches that awaits such a collective therefore begins a part,
  * so that a collective which cannot be captured still overlaps with the launches up to that step. Copies of
- * offloaded values are captured always, and end with their part at the latest. */
+ * offloaded values are captured, and end with their part at the latest; but for those of groups that are
+ * placed on the host, which are as collectives that cannot be captured. */
 #pragma once
 
 #include "core/base/text/text.h"
@@ -13,9 +14,9 @@
 
 typedef struct tn_capture_part {
   int32_t segment, first, n; /* n steps of one segment */
-  bool captured;   /* false: the steps are enqueued in every run; fallback segments are such a part too */
-  int32_t awaits;  /* captured: a collective of an earlier part, by its step, that the beginning awaits; -1 */
-  tn_awaits joins; /* captured: the steps of this part on other streams that its end awaits */
+  bool captured;    /* false: the steps are enqueued in every run; fallback segments are such a part too */
+  tn_awaits awaits; /* captured: steps of earlier parts on other streams that the beginning awaits */
+  tn_awaits joins;  /* captured: the steps of this part on other streams that its end awaits */
 } tn_capture_part;
 
 /* A bound for the number of parts. */
@@ -26,6 +27,9 @@ static inline size_t tn_capture_parts_most(const tn_program *program) {
  * otherwise every segment is one part. */
 int32_t tn_capture_parts_list(const tn_program *program, bool captures, tn_capture_part *parts);
 
+/* Whether a step of a part is a launch that should have been captured. Those on the fallback are reported by
+ * themselves, and copies of placed groups are never captured. */
+bool tn_capture_part_lacks(const tn_program *program, const tn_capture_part *part, int32_t step);
 /* Appends why a step cannot be captured: "communicator round_table cannot be captured". */
 void tn_capture_part_reason(const tn_step *step, tn_text *text);
 

@@ -9,6 +9,7 @@
 #include "core/compile/layout/assign_layouts.h"
 #include "core/compile/memory/memory_plan.h"
 #include "core/compile/output/print.h"
+#include "core/compile/rematerialization/host_copies.h"
 #include "core/compile/rematerialization/memory_limit.h"
 #include "core/compile/rematerialization/recompute.h"
 #include "core/compile/select/select.h"
@@ -96,6 +97,7 @@ static tn_status make_graph_cover(const compilation *c, const tn_graph *graph, t
   tn_target target = *c->target; /* catalogs copy it; kernels are chosen from the first round on */
   tn_loop_bodies *bodies = NULL;
   target.program = c->name;
+  target.states = c->map;
   TN_TRY(create_bodies(c, graph, &target, &bodies));
   tn_status status = select_kernels(c, &target, graph, cover);
   if (status == TN_OK)
@@ -123,6 +125,7 @@ static tn_status make_cover_program(const compilation *c, tn_cover *cover, tn_pr
   if (c->options.keep_constants) TN_TRY(tn_pass_constants(cover, c->options.fixed_states));
   TN_TRY(end_pass(c, "constants", cover));
   TN_TRY(tn_pass_join(cover));
+  TN_TRY(tn_add_host_copies(cover, c->map));
   TN_TRY(end_pass(c, "join", cover));
   if (c->options.arena_limit > 0)
     TN_TRY(tn_pass_memory_limit(cover, c->map, &slot, c->options.arena_limit, c->options.offload));

@@ -61,6 +61,34 @@ static tn_status fill_constant_steps(tn_program *p, const tn_plan *plan) {
   return TN_OK;
 }
 
+static bool operand_has_bytes(const tn_operand *o, const tn_location *location, int64_t bytes) {
+  const tn_location *l = &o->location;
+  return l->base == location->base && l->region == location->region && l->offset < location->offset + bytes &&
+         location->offset < l->offset + tn_layout_bytes(&o->type, &o->layout);
+}
+
+static bool step_uses(const tn_step *step, const tn_location *location, int64_t bytes) {
+  for (int32_t i = 0; i < step->n_in; i++)
+    if (operand_has_bytes(&step->in[i], location, bytes)) return true;
+  for (int32_t i = 0; i < step->n_out; i++)
+    if (operand_has_bytes(&step->out[i], location, bytes)) return true;
+  return false;
+}
+
+/* Copies that a placed group's results have to states of the device. Memory of the arena has had other uses.
+ */
+static void find_followed_steps(tn_program *p) {
+  for (int32_t i = 0; i < p->n_steps; i++) {
+    tn_step *step = &p->steps[i];
+    if (!tn_plan_is_placed_transfer(step->group, TN_TRANSFER_FETCH)) continue;
+    if (step->out[0].location.base != TN_BASE_REGION) continue;
+    int64_t bytes = tn_layout_bytes(&step->out[0].type, &step->out[0].layout);
+    int32_t last = i - 1;
+    while (last >= 0 && !step_uses(&p->steps[last], &step->out[0].location, bytes)) last--;
+    if (last >= 0 && p->steps[last].group->role == TN_STREAM_COMPUTE) step->follows = last + 1;
+  }
+}
+
 static tn_status fill_program_steps(tn_program *p, const tn_plan *plan) {
   p->n_steps = (int32_t)plan->order.n;
   p->n_constants = (int32_t)p->cover->constants.n;
@@ -71,6 +99,7 @@ static tn_status fill_program_steps(tn_program *p, const tn_plan *plan) {
     p->steps[i].awaits = plan->awaits[i];
     p->steps[i].workspace_offset = plan->workspace[i];
   }
+  find_followed_steps(p);
   return fill_constant_steps(p, plan);
 }
 
@@ -96,7 +125,14 @@ static tn_status fill_program_segments(tn_program *p, const tn_plan *plan) {
   for (size_t i = 0; i < plan->segments.n; i++) {
     const tn_plan_segment *s = &plan->segments.v[i];
     tn_segment *segment = &p->segments[i];
-    *segment = (tn_segment){s->first, s->n, s->fallback, s->awaits, .n_out = s->n_out, .n_in = s->n_in};
+    *segment = (tn_segment){.first = s->first,
+                            .n = s->n,
+                            .fallback = s->fallback,
+                            .placed = s->placed,
+                            .reads = s->reads,
+                            .awaits = s->awaits,
+                            .n_out = s->n_out,
+                            .n_in = s->n_in};
     TN_TRY(copy_transfers(p, plan, plan->out.v + s->first_out, s->n_out, &segment->out));
     TN_TRY(copy_transfers(p, plan, plan->in.v + s->first_in, s->n_in, &segment->in));
   }

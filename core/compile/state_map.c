@@ -80,6 +80,14 @@ int32_t tn_state_map_shards(const tn_state_map *map, const tn_placement *state) 
   return map->regions.v[state->region].shards;
 }
 
+bool tn_state_map_on_host(const tn_state_map *map, const tn_placement *state) {
+  return map->regions.v[state->region].host;
+}
+
+bool tn_state_map_is_copied(const tn_state_map *map, const tn_placement *state) {
+  return tn_state_map_shards(map, state) > 1 || tn_state_map_on_host(map, state);
+}
+
 size_t tn_region_bytes(const tn_region *region) {
   return tn_size_mul((size_t)(region->count / region->shards), tn_dtype_size(region->dtype));
 }
@@ -98,7 +106,8 @@ static int32_t root_region(const tn_state_map *map, int32_t region) {
 }
 
 size_t tn_region_own_bytes(const tn_region *region) {
-  return region->inside >= 0 || region->mapped != NULL ? 0 : tn_region_bytes(region);
+  bool other = region->inside >= 0 || region->mapped != NULL || region->host;
+  return other ? 0 : tn_region_bytes(region);
 }
 
 /* ---- states ---- */
@@ -237,5 +246,12 @@ tn_status tn_state_map_add_rest(tn_state_map *map, const tn_graph *graph) {
 int64_t tn_state_map_bytes(const tn_state_map *map) {
   int64_t bytes = 0;
   for (size_t i = 0; i < map->regions.n; i++) bytes += (int64_t)tn_region_own_bytes(&map->regions.v[i]);
+  return bytes;
+}
+
+int64_t tn_state_map_host_bytes(const tn_state_map *map) {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < map->regions.n; i++)
+    if (map->regions.v[i].host) bytes += (int64_t)tn_region_bytes(&map->regions.v[i]);
   return bytes;
 }

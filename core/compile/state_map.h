@@ -8,7 +8,9 @@
  *
  * A region may be divided among ranks: rank r of n holds the elements from r * count / n on, and as a state
  * it is that part. The states in it have offsets in the whole region. Where another region has copies of all
- * its elements in the same dtype, the part lies inside of that region. */
+ * its elements in the same dtype, the part lies inside of that region.
+ *
+ * A region may lie in memory of the host: [optimizer] place. */
 #pragma once
 
 #include "core/graph/graph.h"
@@ -40,6 +42,8 @@ typedef struct tn_region {
                  */
   const char *file; /* that is mapped */
   int32_t inside;   /* of a divided region: the region of whose memory it is the rank's part; -1: none */
+  bool host; /* in memory of the host: nodes that read its states run there, and programs that need them on
+                the device read copies */
 } tn_region;
 
 typedef struct tn_state_map {
@@ -67,10 +71,14 @@ void tn_state_map_align(tn_state_map *map, int32_t region, int32_t elements);
 void tn_state_map_divide(tn_state_map *map, int32_t region, int32_t ranks);
 /* Lets a divided region lie inside of another one of the same dtype and number of elements. */
 void tn_state_map_put_inside(tn_state_map *map, int32_t region, int32_t whole);
+/* Whether programs read copies of a state in place of it: its region is divided, or in memory of the host. */
+bool tn_state_map_is_copied(const tn_state_map *map, const tn_placement *state);
+/* Whether a state is in memory of the host. */
+bool tn_state_map_on_host(const tn_state_map *map, const tn_placement *state);
 /* The ranks among which the region of a state is divided. */
 int32_t tn_state_map_shards(const tn_state_map *map, const tn_placement *state);
-/* The bytes of a region on a rank, and those that are allocated for it: none inside of another one or in a
- * mapped file. */
+/* The bytes of a region on a rank, and those that are allocated for it on the device: none inside of another
+ * one, in a mapped file or in memory of the host. */
 size_t tn_region_bytes(const tn_region *region);
 size_t tn_region_own_bytes(const tn_region *region);
 /* Extends a region to at least `count` elements. */
@@ -90,5 +98,6 @@ const tn_placement *tn_state_map_find(const tn_state_map *map, const char *path)
 /* Adds the states of a graph that are not in the map to regions "state.DTYPE", but for derived ones, which
  * their maker adds. */
 tn_status tn_state_map_add_rest(tn_state_map *map, const tn_graph *graph);
-/* On a rank. */
+/* On a rank: of the device, and of the host. */
 int64_t tn_state_map_bytes(const tn_state_map *map);
+int64_t tn_state_map_host_bytes(const tn_state_map *map);

@@ -33,4 +33,7 @@ typedef struct tn_step {
   int64_t workspace_offset;        /* in the arena; in the host memory for a step on the fallback */
   int64_t folded_offset;           /* in the program's memory for folded constants */
   const struct tn_loop_body *body; /* of a loop (loop_kernel.h); else NULL */
+  /* Of a copy to the device for a placed group: 1 + the last step before it that uses the memory that it
+   * writes, after which it may begin, beside the compute steps behind that one; 0: after all of them. */
+  int32_t follows;
 } tn_step;

@@ -86,6 +86,7 @@ static tn_status make_part_events(tn_executor *e, const tn_capture_part *part, t
   for (int32_t role = 0; role < TN_STREAMS; role++) after[role] = -1;
   for (int32_t i = part->first; i < part->first + part->n; i++) {
     int32_t role = steps[i].group->role;
+    if (steps[i].follows > 0) continue; /* it awaits that step alone */
     if (role == TN_STREAM_COMPUTE)
       computed = i;
     else if (after[role] < computed)
@@ -94,17 +95,33 @@ static tn_status make_part_events(tn_executor *e, const tn_capture_part *part, t
     for (int32_t other = 0; other < TN_STREAMS; other++)
       TN_TRY(make_awaited_event(e, bound, awaited_step(bound, i, other)));
   }
-  TN_TRY(make_awaited_event(e, bound, part->awaits));
+  TN_TRY(make_awaited_events(e, bound, &part->awaits));
   return make_awaited_events(e, bound, &part->joins);
 }
 
+/* The event of a step that another one follows: its own, or that of the end of its captured part. */
+static void **followed_event(const tn_bound_program *bound, int32_t step) {
+  const tn_capture_part *part = part_of_step(bound, step);
+  return part->captured ? &bound->part_ends[part - bound->parts] : &bound->ends[step].event;
+}
+
+static tn_status make_followed_events(tn_executor *e, tn_bound_program *bound) {
+  for (int32_t i = 0; i < bound->program->n_steps; i++)
+    if (bound->program->steps[i].follows > 0)
+      TN_TRY(make_step_event(e, followed_event(bound, bound->program->steps[i].follows - 1)));
+  return TN_OK;
+}
+
 static tn_status make_events(tn_executor *e, tn_bound_program *bound) {
-  tn_status status = TN_OK;
+  tn_status status = make_followed_events(e, bound);
   for (int32_t i = 0; status == TN_OK && i < bound->n_parts; i++)
     if (!bound->program->segments[bound->parts[i].segment].fallback)
       status = make_part_events(e, &bound->parts[i], bound);
-  for (int32_t i = 0; status == TN_OK && i < bound->program->n_segments; i++)
-    status = make_awaited_events(e, bound, &bound->program->segments[i].awaits);
+  for (int32_t i = 0; status == TN_OK && i < bound->program->n_segments; i++) {
+    const tn_segment *s = &bound->program->segments[i];
+    status = make_awaited_events(e, bound, &s->awaits);
+    if (status == TN_OK && s->placed) status = make_awaited_event(e, bound, s->reads);
+  }
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
 }
 
@@ -135,6 +152,7 @@ static void bind_slot_launches(tn_executor *e, tn_bound_program *bound, int32_t 
     if (loop) b->host.pub.prepared = bound->loops[slot * tn_program_all_steps(bound->program) + i];
     b->step = step;
     b->handoff = bound->events[i];
+    b->followed = step->follows > 0 ? *followed_event(bound, step->follows - 1) : NULL;
     bind_awaits(bound, i, b);
     b->end = bound->ends[i].event != NULL ? &bound->ends[i] : NULL;
     views += step->n_in + step->n_out;
@@ -146,7 +164,8 @@ static tn_status list_parts(tn_executor *e, tn_bound_program *bound) {
   bound->parts = tn_alloc(e->env, tn_size_mul(most, sizeof *bound->parts));
   if (bound->parts == NULL) return TN_ENOMEM;
   bound->n_parts = tn_capture_parts_list(bound->program, e->capture, bound->parts);
-  return TN_OK;
+  bound->part_ends = tn_alloc(e->env, tn_size_mul((size_t)bound->n_parts + 1, sizeof(void *)));
+  return bound->part_ends != NULL ? TN_OK : TN_ENOMEM;
 }
 
 static size_t count_views(const tn_program *program) {
@@ -341,6 +360,7 @@ void tn_bound_program_free(tn_executor *e, tn_bound_program *bound) {
   tn_bound_segments_destroy(e, bound);
   destroy_events(e, bound->events, bound->program->n_steps);
   destroy_ends(e, bound->ends, bound->program->n_steps);
+  destroy_events(e, bound->part_ends, bound->n_parts);
   for (int32_t s = 0; bound->slots != NULL && s < e->n_slots; s++) tn_release(e->env, bound->slots[s]);
   tn_release(e->env, bound->slots);
   tn_release(e->env, bound->prepared);

@@ -5,6 +5,7 @@
  *   flight_recorder.c     the last collectives of a rank, and its host's wait
  *   memory.c              device memory of an executor, addresses, error messages
  *   collective.c          collectives as steps; waits that ask the communicator
+ *   regions.c             the regions of state, and the arena
  *   transfer.c            copies of offloaded values as steps
  *   profile.c             the times of launches and copies
  *   constant_folding.c    values that kernels compute once from parameters
@@ -38,8 +39,9 @@ typedef struct tn_bound_step {
   tn_status (*launch)(tn_launch *l);
   bool foreign; /* the kernel belongs to a family that the backend accepts, so backend->enqueue launches it */
   const tn_step *step;
-  void *handoff; /* event of a step on another stream: it awaits the compute stream's work so far; NULL: it
-                    need not */
+  void *handoff;  /* event of a step on another stream: it awaits the compute stream's work so far; NULL: it
+                     need not */
+  void *followed; /* event of a step that this one follows (tn_step.follows); NULL: none */
   const tn_awaited_end *awaited[TN_STREAMS]; /* per role, of a step that this one awaits, or NULL */
   bool awaits;                               /* there are such steps */
   tn_awaited_end *end; /* that this step, on another stream, records; NULL: no step awaits it */
@@ -49,7 +51,8 @@ typedef struct tn_bound_step {
 typedef struct tn_bound_segment {
   int32_t first_part, n_parts;              /* of tn_bound_program.parts */
   const tn_awaited_end *joined[TN_STREAMS]; /* device segment: that the compute stream awaits, or NULL */
-  void *ready;                              /* fallback segment: all work before it is done */
+  void *read;     /* placed segment: its operands are on the host; NULL: it has none of the device */
+  void *ready;    /* fallback segment: all work before it is done */
   void *fetched;  /* fallback segment: its operands are on the host; NULL: it has none on the device */
   void *returned; /* fallback segment: its results are on the device; NULL: it has none to copy */
 } tn_bound_segment;
@@ -66,6 +69,7 @@ typedef struct tn_bound_program {
   tn_bound_segment *segments;
   tn_capture_part *parts;
   int32_t n_parts;
+  void **part_ends;       /* per part: event at its end on the compute stream; NULL: no step awaits it */
   void **captures;        /* per slot and part; NULL: its launches are enqueued one by one */
   bool capture_tried;     /* tn_captures_record has run */
   void **chains;          /* per group of chain_runs slots: their runs as one capture, or NULL */
@@ -123,6 +127,8 @@ struct tn_executor {
   void *arena, *host; /* host: operands and results of fallback segments */
   void *offload;      /* host memory of offloaded values */
   int64_t arena_bytes, slot_bytes, output_bytes, host_bytes, offload_bytes;
+  void *fetched; /* event at the end of the last copy that a placed group's result had to the device; NULL:
+                    there was none */
   int64_t state_version; /* incremented with each change of state */
   bool capture;
   struct tn_executor_times *times;  /* of profile.c; NULL: profiling is off */
@@ -154,6 +160,15 @@ void tn_executor_free(tn_executor *e, int32_t kind, void *address, int64_t bytes
  * for a step on the fallback. */
 void *tn_executor_address(const tn_executor *e, const tn_bound_program *bound, const tn_location *location,
                           int32_t slot, bool host);
+
+/* ---- regions.c ---- */
+
+/* Allocates the regions of the map, filled with zeros. */
+tn_status tn_executor_create_regions(tn_executor *e, tn_program *const *programs, int32_t n);
+/* Allocates the arena, of e->arena_bytes. */
+tn_status tn_executor_create_arena(tn_executor *e, tn_program *const *programs, int32_t n);
+/* Frees both. */
+void tn_executor_free_regions(tn_executor *e);
 
 /* ---- profile.c ---- */
 

@@ -1,7 +1,6 @@
 /* core/exec/executor.c: creates and destroys executors: state regions, arena, slots, bound programs. */
 #include "core/exec/executor.h"
 
-#include "core/compile/kernels/collective_kernel.h"
 #include "core/exec/bound_program.h"
 #include "core/exec/collective.h"
 
@@ -26,66 +25,7 @@ int64_t tn_executor_planned_bytes(const tn_state_map *map, tn_program *const *pr
   return tn_state_map_bytes(map) + arena + kept + host + slots * (slot + output) * (host_addressable ? 1 : 2);
 }
 
-static int64_t executor_region_bytes(const tn_executor *e, int32_t r) {
-  return (int64_t)tn_region_own_bytes(&e->map->regions.v[r]);
-}
-
-/* The rank's part of the region around it. */
-static void place_inner_region(tn_executor *e, int32_t r) {
-  const tn_region *region = &e->map->regions.v[r];
-  if (region->inside < 0 || region->count == 0) return;
-  e->regions[r] = (char *)e->regions[region->inside] + (size_t)e->map->rank * tn_region_bytes(region);
-}
-
-/* ---- memory of collectives, which the communicator may allocate ---- */
-
-/* A region inside another one is memory of that one. */
-static bool lies_in(const tn_executor *e, const tn_operand *operand, int32_t base, int32_t region) {
-  const tn_location *l = &operand->location;
-  if (l->base != base || base != TN_BASE_REGION) return l->base == base;
-  return l->region == region || e->map->regions.v[l->region].inside == region;
-}
-
-/* Whether a collective reads or writes the arena, or a region. */
-static bool collectives_use(const tn_executor *e, tn_program *const *programs, int32_t n, int32_t base,
-                            int32_t region) {
-  for (int32_t p = 0; p < n; p++)
-    for (int32_t s = 0; s < tn_program_all_steps(programs[p]); s++) {
-      const tn_step *step = &programs[p]->steps[s];
-      if (tn_kernel_is_collective(step->group->kernel) &&
-          (lies_in(e, step->in, base, region) || lies_in(e, step->out, base, region)))
-        return true;
-    }
-  return false;
-}
-
-static tn_status allocate_shared(tn_executor *e, bool shared, int64_t bytes, void **address) {
-  *address = NULL;
-  tn_status status = shared ? tn_comm_memory(e->device, bytes, address) : TN_OK;
-  if (status != TN_OK) return tn_executor_fail(e, status);
-  return *address != NULL ? TN_OK : tn_executor_allocate(e, TN_MEMORY_DEVICE, bytes, address);
-}
-
-static void free_shared(tn_executor *e, void *address, int64_t bytes) {
-  if (!tn_comm_memory_free(e->device, address, bytes)) tn_executor_free(e, TN_MEMORY_DEVICE, address, bytes);
-}
-
-/* ---- regions and slots ---- */
-
-static tn_status create_regions(tn_executor *e, tn_program *const *programs, int32_t n) {
-  e->regions = tn_alloc(e->env, tn_size_mul(e->map->regions.n, sizeof(void *)));
-  if (e->regions == NULL) return TN_ENOMEM;
-  e->n_regions = (int32_t)e->map->regions.n;
-  for (int32_t r = 0; r < e->n_regions; r++) {
-    int64_t bytes = executor_region_bytes(e, r);
-    if (e->map->regions.v[r].inside >= 0) continue;
-    if ((e->regions[r] = e->map->regions.v[r].mapped) != NULL) continue;
-    TN_TRY(allocate_shared(e, collectives_use(e, programs, n, TN_BASE_REGION, r), bytes, &e->regions[r]));
-    TN_TRY(tn_executor_zero(e, e->regions[r], bytes));
-  }
-  for (int32_t r = 0; r < e->n_regions; r++) place_inner_region(e, r);
-  return TN_OK;
-}
+/* ---- slots ---- */
 
 static tn_status create_slot(tn_executor *e, tn_slot_memory *m) {
   tn_device *device = e->device;
@@ -164,7 +104,8 @@ static tn_status allocate_offload(tn_executor *e, tn_program *const *programs, i
     if (programs[i]->offload_bytes > e->offload_bytes) e->offload_bytes = programs[i]->offload_bytes;
   tn_status status = tn_device_offload_memory(e->device, e->offload_bytes, &e->offload);
   if (status == TN_OK) return TN_OK;
-  tn_wrap(&e->device->env, status, "%lld bytes of host memory for offloaded values ([run] offload)",
+  tn_wrap(&e->device->env, status,
+          "%lld bytes of host memory for offloaded values ([run] offload, [optimizer] place)",
           (long long)e->offload_bytes);
   return tn_executor_fail(e, status);
 }
@@ -174,9 +115,8 @@ static tn_status fill_executor(tn_executor *e, tn_program *const *programs, int3
   executor_sizes(programs, n_programs, &e->arena_bytes, &e->slot_bytes, &e->output_bytes, &e->host_bytes);
   TN_TRY(start_fallback(e, programs, n_programs));
   if (e->caller_memory) e->slot_bytes = e->output_bytes = 0;
-  TN_TRY(create_regions(e, programs, n_programs));
-  TN_TRY(allocate_shared(e, collectives_use(e, programs, n_programs, TN_BASE_ARENA, -1), e->arena_bytes,
-                         &e->arena));
+  TN_TRY(tn_executor_create_regions(e, programs, n_programs));
+  TN_TRY(tn_executor_create_arena(e, programs, n_programs));
   TN_TRY(tn_executor_allocate(e, TN_MEMORY_STAGING, e->host_bytes, &e->host));
   TN_TRY(allocate_offload(e, programs, n_programs));
   TN_TRY(create_slots(e, slots));
@@ -253,10 +193,7 @@ void tn_executor_destroy(tn_executor *e) {
   destroy_slot_memory(e);
   tn_executor_free(e, TN_MEMORY_STAGING, e->host, e->host_bytes);
   tn_device_offload_memory_free(e->device, e->offload, e->offload_bytes);
-  free_shared(e, e->arena, e->arena_bytes);
-  for (int32_t r = 0; r < e->n_regions; r++)
-    if (e->map->regions.v[r].inside < 0 && e->map->regions.v[r].mapped == NULL)
-      free_shared(e, e->regions[r], executor_region_bytes(e, r));
+  tn_executor_free_regions(e);
   tn_release(e->env, e->programs);
   tn_release(e->env, e->slots);
   tn_release(e->env, e->regions);

@@ -1,5 +1,6 @@
 /* core/exec/fallback_segments.c: the boundaries of a program's segments. Before and after a fallback segment,
- * device and host exchange values. Events order the copies, and the host waits once per fallback segment. */
+ * device and host exchange values. Events order the copies, and the host waits once per fallback segment. A
+ * segment of groups that are placed on the host waits for its operands alone, so that the device goes on. */
 #include "core/exec/bound_program.h"
 #include "core/exec/collective.h"
 
@@ -32,6 +33,10 @@ static tn_status segment_bind(tn_executor *e, const tn_bound_program *bound, int
   segment_bind_parts(bound, segment, b);
   if (!s->fallback) {
     for (int32_t role = 0; role < TN_STREAMS; role++) b->joined[role] = segment_joined(bound, s, b, role);
+    return TN_OK;
+  }
+  if (s->placed) {
+    b->read = s->reads >= 0 ? bound->ends[s->reads].event : NULL;
     return TN_OK;
   }
   TN_TRY(segment_event(e, true, &b->ready));
@@ -92,11 +97,19 @@ static tn_status return_results(tn_executor *e, const tn_bound_program *bound, c
   return TN_OK;
 }
 
+/* Of a placed segment. The last fetch of an earlier run reads memory that the segment may write; a copy to
+ * the host in this run comes after it. */
+static tn_status begin_placed(tn_executor *e, const tn_bound_segment *b) {
+  void *event = b->read != NULL ? b->read : e->fetched;
+  return event != NULL ? tn_device_wait_event(e->device, event) : TN_OK;
+}
+
 tn_status tn_fallback_begin(tn_executor *e, const tn_bound_program *bound, int32_t segment, int32_t slot) {
   const tn_backend *backend = e->device->backend;
   const tn_segment *s = &bound->program->segments[segment];
   const tn_bound_segment *b = &bound->segments[segment];
   tn_env *env = &e->device->env;
+  if (s->placed) return begin_placed(e, b);
   void *compute = e->device->streams[TN_STREAM_COMPUTE], *stream = e->device->streams[TN_STREAM_COPY_OUT];
   TN_TRY(backend->event_record(env, b->ready, compute));
   if (b->fetched == NULL) return tn_device_wait_event(e->device, b->ready);
@@ -106,8 +119,8 @@ tn_status tn_fallback_begin(tn_executor *e, const tn_bound_program *bound, int32
   return tn_device_wait_event(e->device, b->fetched);
 }
 
-/* The device has been idle since tn_fallback_begin, so the copies need not await it. The fallback's stream
- * may run asynchronously, so its results are waited for. */
+/* The device has been idle since tn_fallback_begin, so the copies need not await it; a placed segment has
+ * none. The fallback's stream may run asynchronously, so its results are waited for. */
 tn_status tn_fallback_end(tn_executor *e, const tn_bound_program *bound, int32_t segment, int32_t slot) {
   const tn_backend *backend = e->device->backend;
   const tn_bound_segment *b = &bound->segments[segment];

@@ -39,6 +39,7 @@ static tn_status launch_await(tn_executor *e, tn_bound_step *b) {
     TN_TRY(backend->event_record(&device->env, b->handoff, device->streams[TN_STREAM_COMPUTE]));
     TN_TRY(backend->event_await(&device->env, b->handoff, stream));
   }
+  if (b->followed != NULL) TN_TRY(backend->event_await(&device->env, b->followed, stream));
   for (int32_t role = 0; b->awaits && role < TN_STREAMS; role++)
     if (b->awaited[role] != NULL) TN_TRY(launch_await_end(e, b->awaited[role], stream));
   return TN_OK;
@@ -55,6 +56,7 @@ static tn_status launch_mark_end(tn_executor *e, tn_bound_step *b) {
   tn_device *device = tn_device_of(e, b->step);
   if (b->end == NULL) return TN_OK;
   b->end->number = b->step->group->role == TN_STREAM_COMM ? tn_comm_begun(device) : 0;
+  if (b->step->group->placed && b->step->group->role == TN_STREAM_COPY_IN) e->fetched = b->end->event;
   return device->backend->event_record(&device->env, b->end->event, b->host.pub.stream);
 }
 

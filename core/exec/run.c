@@ -10,17 +10,25 @@ static bool captures_allowed(const tn_executor *e) {
   return e->capture && e->times == NULL && e->observer == NULL;
 }
 
-static tn_status run_part(tn_executor *e, tn_bound_program *bound, int32_t index, int32_t slot) {
+static tn_status launch_or_replay(tn_executor *e, tn_bound_program *bound, int32_t index, int32_t slot) {
   const tn_backend *backend = e->device->backend;
   tn_env *env = &e->device->env;
   void *compute = e->device->streams[TN_STREAM_COMPUTE];
   const tn_capture_part *part = &bound->parts[index];
   void *capture = captures_allowed(e) ? tn_captures_find(bound, index, slot) : NULL;
-  if (part->awaits >= 0) TN_TRY(tn_await_end(e, &bound->ends[part->awaits]));
+  for (int32_t role = 0; role < TN_STREAMS; role++)
+    if (part->awaits.of[role] >= 0) TN_TRY(tn_await_end(e, &bound->ends[part->awaits.of[role]]));
   if (capture == NULL) return tn_launch_part(e, bound, index, slot);
   const int32_t *first = &bound->first_call[index];
   tn_flight_begin_all(e->device->flight, bound->calls + first[0], first[1] - first[0]);
   return backend->capture_launch(env, capture, compute);
+}
+
+static tn_status run_part(tn_executor *e, tn_bound_program *bound, int32_t index, int32_t slot) {
+  void *end = bound->part_ends[index];
+  TN_TRY(launch_or_replay(e, bound, index, slot));
+  if (end == NULL) return TN_OK;
+  return e->device->backend->event_record(&e->device->env, end, e->device->streams[TN_STREAM_COMPUTE]);
 }
 
 static tn_status run_device_segment(tn_executor *e, tn_bound_program *bound, int32_t segment, int32_t slot) {

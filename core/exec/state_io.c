@@ -1,5 +1,5 @@
-/* core/exec/state_io.c: copies state between device and host. On the host a state is row-major; on the device
- * it has the layout of its placement. A state in a region that is divided among ranks is copied by the
+/* core/exec/state_io.c: copies state between device and host. For the caller a state is row-major; in its
+ * region it has the layout of its placement. A state in a region that is divided among ranks is copied by the
  * function that was attached for them. */
 #include <string.h>
 
@@ -13,13 +13,14 @@ typedef struct extent {
   size_t offset, bytes;
   const tn_placement *blocked; /* the state, if its layout is not row-major; else NULL */
   const tn_placement *divided; /* the state, if its region is divided among ranks; else NULL */
+  bool host;                   /* the region is in memory of the host */
 } extent;
 
 static tn_status find_region_extent(tn_executor *e, const char *name, extent *found) {
   for (int32_t r = 0; r < e->n_regions; r++) {
     const tn_region *region = &e->map->regions.v[r];
     if (!tn_text_equal(region->name, name)) continue;
-    *found = (extent){.region = r, .bytes = tn_region_bytes(region)};
+    *found = (extent){.region = r, .bytes = tn_region_bytes(region), .host = region->host};
     return TN_OK;
   }
   return tn_failf(e->env, TN_EINVAL, "there is no state region '@%s'", name);
@@ -30,8 +31,9 @@ static tn_status find_state_extent(tn_executor *e, const char *path, extent *fou
   const tn_placement *p = tn_state_map_find(e->map, path);
   if (p == NULL) return tn_failf(e->env, TN_EINVAL, "there is no state '%s'", path);
   bool blocked = p->layout.set && !tn_layout_is_row_major(&p->layout, p->type.rank);
-  *found = (extent){p->region, (size_t)p->offset * tn_dtype_size(p->type.dtype), tn_type_bytes(&p->type),
-                    blocked ? p : NULL, tn_state_map_shards(e->map, p) > 1 ? p : NULL};
+  *found = (extent){
+      p->region,          (size_t)p->offset * tn_dtype_size(p->type.dtype), tn_type_bytes(&p->type),
+      blocked ? p : NULL, tn_state_map_shards(e->map, p) > 1 ? p : NULL,    tn_state_map_on_host(e->map, p)};
   return TN_OK;
 }
 
@@ -55,15 +57,18 @@ static tn_status locate_state(tn_executor *e, const char *path, size_t bytes, ex
 
 /* ---- copies ---- */
 
-static tn_status copy_and_wait(tn_executor *e, int32_t role, int32_t direction, void *to, const void *from,
+/* host: the state is in memory of the host. */
+static tn_status copy_and_wait(tn_executor *e, bool host, int32_t role, void *to, const void *from,
                                size_t bytes) {
+  int32_t direction = role == TN_STREAM_COPY_OUT ? TN_COPY_TO_HOST : TN_COPY_TO_DEVICE;
+  host = host || e->host_addressable;
   TN_TRY(tn_device_check_process(e->device));
   const tn_backend *backend = e->device->backend;
   tn_env *env = &e->device->env;
   /* A run ends on the copy-out stream, so a copy enqueued there follows it. */
-  bool follows_run = !e->host_addressable && role == TN_STREAM_COPY_OUT;
+  bool follows_run = !host && role == TN_STREAM_COPY_OUT;
   if (!follows_run) TN_TRY(tn_device_wait_stream(e->device, e->device->streams[TN_STREAM_COMPUTE]));
-  if (e->host_addressable) return memcpy(to, from, bytes), TN_OK;
+  if (host) return memcpy(to, from, bytes), TN_OK;
   TN_TRY(backend->copy(env, e->device->streams[role], direction, to, from, (uint64_t)bytes));
   return tn_device_wait_stream(e->device, e->device->streams[role]);
 }
@@ -79,13 +84,13 @@ static tn_status allocate_image(tn_executor *e, const extent *found, void **imag
 /* A state, in its layout, from the device or from all ranks. */
 static tn_status read_extent(tn_executor *e, const extent *found, void *to, const void *address) {
   if (found->divided != NULL) return e->divided->read(e->divided->context, found->divided, to);
-  tn_status status = copy_and_wait(e, TN_STREAM_COPY_OUT, TN_COPY_TO_HOST, to, address, found->bytes);
+  tn_status status = copy_and_wait(e, found->host, TN_STREAM_COPY_OUT, to, address, found->bytes);
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
 }
 
 static tn_status write_extent(tn_executor *e, const extent *found, void *address, const void *from) {
   if (found->divided != NULL) return e->divided->write(e->divided->context, found->divided, from);
-  tn_status status = copy_and_wait(e, TN_STREAM_COPY_IN, TN_COPY_TO_DEVICE, address, from, found->bytes);
+  tn_status status = copy_and_wait(e, found->host, TN_STREAM_COPY_IN, address, from, found->bytes);
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
 }
 
@@ -129,7 +134,7 @@ void tn_executor_attach_divided(tn_executor *e, const tn_divided_states *divided
 
 tn_status tn_executor_read_region(tn_executor *e, int32_t region, size_t offset, void *to, size_t bytes) {
   const void *address = (const char *)e->regions[region] + offset;
-  tn_status status = copy_and_wait(e, TN_STREAM_COPY_OUT, TN_COPY_TO_HOST, to, address, bytes);
+  tn_status status = copy_and_wait(e, e->map->regions.v[region].host, TN_STREAM_COPY_OUT, to, address, bytes);
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
 }
 
@@ -137,6 +142,7 @@ tn_status tn_executor_write_region(tn_executor *e, int32_t region, size_t offset
                                    size_t bytes) {
   void *address = (char *)e->regions[region] + offset;
   e->state_version++;
-  tn_status status = copy_and_wait(e, TN_STREAM_COPY_IN, TN_COPY_TO_DEVICE, address, from, bytes);
+  tn_status status =
+      copy_and_wait(e, e->map->regions.v[region].host, TN_STREAM_COPY_IN, address, from, bytes);
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
 }

@@ -129,9 +129,9 @@ typedef struct tn_plan_options {
  * options and dump may be NULL. */
 TN_EXPORT tn_status tn_run_plan(tn_run *run, const tn_plan_options *options, char **json, char **dump);
 /* The memory of that plan by its use: {rows: [{name, bytes, host}], executor_bytes, total_bytes,
- * offloaded_bytes, peak, by_launch, lines}: the table that `tenon plan` prints. *text, if text is not NULL,
- * is the same as text; the caller frees it with tn_string_free. `dump_after` is not read. options may be
- * NULL. */
+ * offloaded_bytes, placed_bytes, peak, by_launch, lines}: the table that `tenon plan` prints. *text, if text
+ * is not NULL, is the same as text; the caller frees it with tn_string_free. `dump_after` is not read.
+ * options may be NULL. */
 TN_EXPORT tn_status tn_run_memory(tn_run *run, const tn_plan_options *options, char **json, char **text);
 /* {layers: [{name, op, output, parameters, flops}], parameters, flops}: the model summary. */
 TN_EXPORT tn_status tn_run_summary(tn_run *run, char **json);

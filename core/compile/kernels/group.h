@@ -55,6 +55,8 @@ typedef struct tn_group {
   int32_t role;         /* TN_STREAM_COMPUTE, or TN_STREAM_COMM for collectives */
   const char *fallback; /* NULL: the group runs on the device. Otherwise it runs on the fallback, and this
                            says why no kernel of the device computes it */
+  bool placed;   /* on the fallback beside the device, since its states are in memory of the host; or a copy
+                    between the device and such a group */
   int32_t after; /* 1 + the index of the group after which the schedule should launch this one; 0: any time */
 } tn_group;
 

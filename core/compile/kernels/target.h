@@ -37,6 +37,8 @@ typedef struct tn_target {
       *replay;         /* choices of an earlier compilation (recorded_choices.h). NULL: none */
   const char *program; /* whose choices are repeated: the program that is compiled; tn_compile sets it */
   struct tn_loop_bodies *loops; /* of the cover that is made (loop_kernel.h); tn_compile sets it */
+  const struct tn_state_map
+      *states; /* some may lie in memory of the host (round/placed_nodes.h); tn_compile sets it */
 } tn_target;
 
 /* Replaces unknown rates by orders of magnitude of one core of a processor for each thread, which rank

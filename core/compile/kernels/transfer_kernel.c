@@ -22,9 +22,10 @@ const tn_kernel tn_transfer_kernels[TN_TRANSFER_KERNELS] = {
   { .item = &tn_transfer_kernels[i].item, .plugin = "tenon", .version = "0", .file = "" }
 const tn_entry tn_transfer_entries[TN_TRANSFER_KERNELS] = {ENTRY(0), ENTRY(1)};
 
-/* The start of a copy. */
-static const double transfer_latency_s = 1e-5;
+/* The start of a copy; and the rate of a link that is unknown, by order of magnitude. */
+static const double transfer_latency_s = 1e-5, unknown_link_bytes_per_s = 1e10;
 
 double tn_transfer_s(const tn_device_properties *device, int64_t bytes) {
-  return transfer_latency_s + (double)bytes / device->link_bytes_per_s;
+  double rate = device->link_bytes_per_s > 0 ? device->link_bytes_per_s : unknown_link_bytes_per_s;
+  return transfer_latency_s + (double)bytes / rate;
 }

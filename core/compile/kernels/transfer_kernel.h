@@ -24,5 +24,5 @@ static inline int32_t tn_kernel_transfer(const tn_kernel *kernel) {
 }
 static inline bool tn_kernel_is_transfer(const tn_kernel *kernel) { return tn_kernel_transfer(kernel) >= 0; }
 
-/* Seconds of a copy over the link of a device, which must be known. */
+/* Seconds of a copy over the link of a device; of an order of magnitude where its rate is unknown. */
 double tn_transfer_s(const tn_device_properties *device, int64_t bytes);

@@ -176,7 +176,8 @@ static tn_status request_commit_location(tn_plan *plan, const tn_gcommit *source
   if (commit.bytes == 0 || is_unchanged_state(plan, &commit)) return TN_OK;
   TN_TRY(check_commit_overlap(plan, &commit));
   if (!tn_plan_is_free(plan, commit.value)) {
-    TN_TRY(tn_plan_add_copy(plan, commit.value, BEFORE_ALL, &buffer));
+    TN_TRY(tn_plan_add_copy(plan, commit.value, tn_plan_is_host_region(plan, &commit.location), BEFORE_ALL,
+                            &buffer));
     commit.value = plan->cover->groups.v[plan->buffers.v[buffer].writer].out[0];
   }
   plan->buffers.v[buffer].commit = (int32_t)plan->commits.n;
@@ -199,7 +200,7 @@ static tn_status fix_outputs(tn_plan *plan) {
     tn_binding binding = {output.name, *tn_graph_type(plan->cover->graph, output.value), plan->output_bytes};
     int32_t buffer = plan->buffer_of.v[output.value];
     if (!tn_plan_is_free(plan, output.value))
-      TN_TRY(tn_plan_add_copy(plan, output.value, BEFORE_ALL, &buffer));
+      TN_TRY(tn_plan_add_copy(plan, output.value, false, BEFORE_ALL, &buffer));
     TN_TRY(fix_buffer_location(plan, buffer, (tn_location){TN_BASE_OUTPUT, 0, plan->output_bytes}));
     plan->output_bytes += tn_interval_aligned(plan->buffers.v[buffer].bytes) + plan->guard;
     TN_TRY(tn_vec_push(plan->env, &plan->outputs, binding));
@@ -219,5 +220,7 @@ tn_status tn_plan_assign_buffers(tn_plan *plan) {
   TN_TRY(add_other_inputs(plan));
   TN_TRY(request_commit_locations(plan));
   TN_TRY(tn_plan_lower_packs(plan));
-  return fix_outputs(plan);
+  TN_TRY(fix_outputs(plan));
+  for (size_t b = 0; b < plan->buffers.n; b++) tn_plan_fix_placed_result(plan, (int32_t)b);
+  return TN_OK;
 }

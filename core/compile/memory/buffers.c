@@ -1,4 +1,5 @@
 /* core/compile/memory/buffers.c: buffers of values, and groups that the plan adds. */
+#include "core/compile/kernels/transfer_kernel.h"
 #include "core/compile/layout/layout.h"
 #include "core/compile/memory/memory_plan.h"
 #include "core/compile/select/inserted_groups.h"
@@ -74,6 +75,20 @@ bool tn_plan_is_free(const tn_plan *plan, tn_val value) {
   return !b->fixed && b->parent < 0 && b->commit < 0 && b->bytes == tn_plan_value_bytes(plan, value);
 }
 
+/* ---- placed groups ---- */
+
+bool tn_plan_is_placed_transfer(const tn_group *group, int32_t transfer) {
+  return group->placed && tn_kernel_transfer(group->kernel) == transfer;
+}
+
+void tn_plan_fix_placed_result(tn_plan *plan, int32_t buffer) {
+  tn_buffer *b = &plan->buffers.v[buffer];
+  const tn_group *writer = b->writer >= 0 ? &plan->cover->groups.v[b->writer] : NULL;
+  if (writer == NULL || !writer->placed || writer->fallback == NULL || b->fixed || b->commit >= 0) return;
+  b->fixed = true;
+  b->location = (tn_location){TN_BASE_OFFLOAD, 0, 0};
+}
+
 /* ---- added groups ---- */
 
 tn_status tn_plan_add_group(tn_plan *plan, const tn_group *group, int64_t key, int32_t *buffer) {
@@ -93,10 +108,11 @@ tn_status tn_plan_add_group(tn_plan *plan, const tn_group *group, int64_t key, i
   return tn_plan_add_buffer(plan, group->out[0], index, buffer);
 }
 
-tn_status tn_plan_add_copy(tn_plan *plan, tn_val value, int64_t entry_key, int32_t *buffer) {
+tn_status tn_plan_add_copy(tn_plan *plan, tn_val value, bool host, int64_t entry_key, int32_t *buffer) {
   tn_group group;
   int32_t writer = plan->buffers.v[plan->buffer_of.v[value]].writer;
   int64_t key = writer < 0 ? entry_key : plan->key.v[writer] + 1;
-  TN_TRY(tn_make_copy_group(plan->cover, value, &group));
+  TN_TRY(host ? tn_make_host_copy_group(plan->cover, value, &group)
+              : tn_make_copy_group(plan->cover, value, &group));
   return tn_plan_add_group(plan, &group, key, buffer);
 }

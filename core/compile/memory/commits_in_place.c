@@ -49,9 +49,10 @@ static bool gathers_own_part(const commit_plan *c, const tn_group *g, const tn_b
 }
 
 /* The writer itself reads the old value as this operand: operand and result must be an in-place pair of
- * exactly the written bytes. A group on the fallback reads a copy that is made before. */
+ * exactly the written bytes. A group on the fallback reads a copy that is made before, unless it is placed.
+ */
 static bool may_overwrite_operand(const commit_plan *c, const tn_group *g, int32_t operand, int32_t buffer) {
-  if (g->fallback != NULL) return true;
+  if (g->fallback != NULL && !g->placed) return true;
   const tn_buffer *read = &c->plan->buffers.v[c->plan->buffer_of.v[g->in[operand]]];
   const tn_buffer *written = &c->plan->buffers.v[buffer];
   const tn_plan_commit *commit = &c->plan->commits.v[written->commit];
@@ -84,7 +85,8 @@ static bool is_commit_in_place(const commit_plan *c, int32_t buffer) {
 /* The schedule is complete, so the copy needs no key. */
 static tn_status copy_commit_at_end(tn_plan *plan, int32_t commit) {
   int32_t copy;
-  TN_TRY(tn_plan_add_copy(plan, plan->commits.v[commit].value, 0, &copy));
+  bool host = tn_plan_is_host_region(plan, &plan->commits.v[commit].location);
+  TN_TRY(tn_plan_add_copy(plan, plan->commits.v[commit].value, host, 0, &copy));
   plan->buffers.v[copy].fixed = true;
   plan->buffers.v[copy].location = plan->commits.v[commit].location;
   return tn_vec_push(plan->env, &plan->order, plan->buffers.v[copy].writer);
@@ -103,6 +105,7 @@ static tn_status decide_commits(commit_plan *c) {
       plan->buffers.v[b].location = plan->commits.v[commit].location;
     } else {
       plan->buffers.v[b].commit = -1;
+      tn_plan_fix_placed_result(plan, (int32_t)b);
       TN_TRY(copy_commit_at_end(plan, commit));
     }
   }

@@ -3,7 +3,11 @@
  * Consecutive steps that fall back are one cut. Their operands are copied to the host once, before the first
  * of them, and the results that the device needs are copied back once, after the last. Both have images in
  * the host memory, whose offsets are planned like those of the arena. A value that only the fallback uses is
- * never on the device. A program's inputs are on the host in any case. */
+ * never on the device. A program's inputs are on the host in any case.
+ *
+ * Groups that are placed on the host (tn_group.placed) are segments without copies: those are steps of their
+ * own. */
+#include "core/compile/kernels/transfer_kernel.h"
 #include "core/compile/memory/pack_intervals.h"
 #include "core/compile/memory/memory_plan.h"
 
@@ -31,10 +35,25 @@ static bool reads_unfinished_pack(const segment_plan *c, const tn_group *g, cons
   return false;
 }
 
+/* The last step that copies an operand of a placed group to the host; -1: none does. */
+static int32_t last_placed_read(const segment_plan *c, const tn_group *g) {
+  const tn_plan *plan = c->plan;
+  int32_t last = -1;
+  for (int32_t k = 0; k < g->n_in; k++) {
+    int32_t writer = g->in[k] == 0 ? -1 : plan->buffers.v[plan->buffer_of.v[g->in[k]]].writer;
+    if (writer < 0 || !tn_plan_is_placed_transfer(&plan->cover->groups.v[writer], TN_TRANSFER_OFFLOAD))
+      continue;
+    if (c->step[writer] > last) last = c->step[writer];
+  }
+  return last;
+}
+
+/* A placed group that waits for a later copy than those before it has a segment of its own. */
 static bool starts_segment(const segment_plan *c, const tn_group *g) {
   if (c->plan->segments.n == 0) return true;
   const tn_plan_segment *last = &c->plan->segments.v[c->plan->segments.n - 1];
-  if (last->fallback != (g->fallback != NULL)) return true;
+  if (last->fallback != (g->fallback != NULL) || last->placed != (last->fallback && g->placed)) return true;
+  if (last->placed) return last_placed_read(c, g) > last->reads;
   return last->fallback && reads_unfinished_pack(c, g, last);
 }
 
@@ -42,7 +61,11 @@ static tn_status list_segments(segment_plan *c) {
   tn_plan *plan = c->plan;
   for (size_t s = 0; s < plan->order.n; s++) {
     const tn_group *g = tn_plan_group_at(plan, (int32_t)s);
-    tn_plan_segment segment = {.first = (int32_t)s, .fallback = g->fallback != NULL};
+    bool fallback = g->fallback != NULL, placed = fallback && g->placed;
+    tn_plan_segment segment = {.first = (int32_t)s,
+                               .fallback = fallback,
+                               .placed = placed,
+                               .reads = placed ? last_placed_read(c, g) : -1};
     if (starts_segment(c, g)) TN_TRY(tn_vec_push(plan->env, &plan->segments, segment));
     plan->segments.v[plan->segments.n - 1].n++;
   }
@@ -92,7 +115,7 @@ static tn_status list_transfers(segment_plan *c, tn_plan_segment *cut) {
   tn_plan *plan = c->plan;
   cut->first_out = (int32_t)plan->out.n;
   cut->first_in = (int32_t)plan->in.n;
-  for (int32_t s = cut->first; cut->fallback && s < cut->first + cut->n; s++) {
+  for (int32_t s = cut->first; cut->fallback && !cut->placed && s < cut->first + cut->n; s++) {
     const tn_group *g = tn_plan_group_at(plan, s);
     for (int32_t k = 0; k < g->n_in; k++) TN_TRY(transfer_operand(c, cut, s, g->in[k]));
     for (int32_t k = 0; k < g->n_out; k++) TN_TRY(transfer_result(c, cut, s, g->out[k]));

@@ -102,7 +102,7 @@ static tn_status fill_pack_by_copies(tn_plan *plan, const tn_gnode *node, int64_
   for (int32_t i = 0; i < node->n_in; i++) {
     int32_t part;
     if (!left[i]) continue;
-    TN_TRY(tn_plan_add_copy(plan, node->in[i], key, &part));
+    TN_TRY(tn_plan_add_copy(plan, node->in[i], false, key, &part));
     put_into_pack(plan, part, pack, a->offsets.v[i] * size);
   }
   return TN_OK;

@@ -14,7 +14,7 @@
  *                          and the step that awaits it
  *   arena_offsets          offsets in the arena (pack_intervals.h)
  *   host_offsets           offsets in the host memory
- *   offload_offsets        offsets in the host memory of offloaded values */
+ *   offload_offsets        offsets in the host memory of offloaded values, and of values of placed groups */
 #pragma once
 
 #include "core/compile/memory/location.h"
@@ -56,7 +56,8 @@ typedef struct tn_plan_transfer {
 /* As tn_segment. */
 typedef struct tn_plan_segment {
   int32_t first, n; /* steps */
-  bool fallback;
+  bool fallback, placed;
+  int32_t reads;                            /* as tn_segment */
   tn_awaits awaits;                         /* of the segment's end */
   int32_t first_out, n_out, first_in, n_in; /* in tn_plan.out and tn_plan.in */
 } tn_plan_segment;
@@ -107,7 +108,7 @@ typedef struct tn_plan {
   int64_t bound_bytes; /* a lower bound of arena_bytes: the most bytes that are live at one step */
   tn_awaits *awaits;   /* per step */
   int32_t *ends;       /* per group: of an offload, the group before which its copy must have ended; -1. NULL:
-                          there are no offloads */
+                          there are no offloads. That of a placed one is a prediction */
   int64_t *workspace;  /* per step: offset of the workspace in the arena, or in the host memory */
 } tn_plan;
 
@@ -159,9 +160,17 @@ bool tn_plan_is_free(const tn_plan *plan, tn_val value);
 tn_status tn_plan_add_buffer(tn_plan *plan, tn_val value, int32_t writer, int32_t *buffer);
 /* Adds a group with one result, at `key` in the order of the graph, and a buffer for the result. */
 tn_status tn_plan_add_group(tn_plan *plan, const tn_group *group, int64_t key, int32_t *buffer);
-/* Adds a group that copies a value, and a buffer for the copy. In the order of the graph it comes directly
- * after the value's writer, or at `entry_key` if no group writes the value. */
-tn_status tn_plan_add_copy(tn_plan *plan, tn_val value, int64_t entry_key, int32_t *buffer);
+/* Adds a group that copies a value, and a buffer for the copy: on the device, or on the host. In the order of
+ * the graph it comes directly after the value's writer, or at `entry_key` if no group writes the value. */
+tn_status tn_plan_add_copy(tn_plan *plan, tn_val value, bool host, int64_t entry_key, int32_t *buffer);
+/* Whether a location is in a region in memory of the host. */
+static inline bool tn_plan_is_host_region(const tn_plan *plan, const tn_location *location) {
+  return location->base == TN_BASE_REGION && plan->map->regions.v[location->region].host;
+}
+/* Gives the results of placed groups that have no location memory of the host, where offloaded values are. */
+void tn_plan_fix_placed_result(tn_plan *plan, int32_t buffer);
+/* Whether a group copies a value to the host, or back, for a placed group. */
+bool tn_plan_is_placed_transfer(const tn_group *group, int32_t transfer);
 
 /* ---- lower_packs.c, a part of assign_buffers ---- */
 

@@ -27,7 +27,7 @@ static byte_range value_range(const tn_plan *plan, tn_val value) {
   if (value == 0) return r;
   r.root = tn_plan_root(plan, plan->buffer_of.v[value], &r.start);
   const tn_buffer *b = &plan->buffers.v[r.root];
-  if (b->fixed) {
+  if (b->fixed && b->location.base != TN_BASE_OFFLOAD) { /* those offsets are planned last */
     r.base = b->location.base;
     r.root = b->location.region;
     r.start += b->location.offset;
@@ -114,8 +114,22 @@ static void await_predicted(double *now_s, const tn_awaits *awaits, const double
     if (awaits->of[role] >= 0 && end_s[awaits->of[role]] > *now_s) *now_s = end_s[awaits->of[role]];
 }
 
+/* Steps that are placed on the host run beside the device, after the last copy that they read. */
+static void overlap_predict_placed(const tn_plan *plan, const tn_plan_segment *s, double *host_s,
+                                   double *end_s) {
+  if (s->reads >= 0 && end_s[s->reads] > *host_s) *host_s = end_s[s->reads];
+  for (int32_t i = s->first; i < s->first + s->n; i++)
+    end_s[i] = *host_s += tn_plan_group_at(plan, i)->choice.cost_s;
+}
+
+/* The host enqueues nothing while it computes, so later steps begin after it. */
 static void overlap_predict_segment(const tn_plan *plan, const tn_plan_segment *s, double *now_s,
-                                    double *end_s) {
+                                    double *host_s, double *end_s) {
+  if (s->placed) {
+    overlap_predict_placed(plan, s, host_s, end_s);
+    return;
+  }
+  if (now_s[TN_STREAM_COMPUTE] < *host_s) now_s[TN_STREAM_COMPUTE] = *host_s;
   for (int32_t i = s->first; i < s->first + s->n; i++) {
     const tn_group *g = tn_plan_group_at(plan, i);
     double *own = &now_s[g->role];
@@ -127,11 +141,11 @@ static void overlap_predict_segment(const tn_plan *plan, const tn_plan_segment *
 }
 
 double tn_plan_predict_s(const tn_plan *plan) {
-  double now_s[TN_STREAMS] = {0}, *end_s = tn_alloc(plan->env, plan->order.n * sizeof *end_s);
+  double now_s[TN_STREAMS] = {0}, host_s = 0, *end_s = tn_alloc(plan->env, plan->order.n * sizeof *end_s);
   for (size_t i = 0; end_s != NULL && i < plan->segments.n; i++)
-    overlap_predict_segment(plan, &plan->segments.v[i], now_s, end_s);
+    overlap_predict_segment(plan, &plan->segments.v[i], now_s, &host_s, end_s);
   tn_release(plan->env, end_s);
-  return now_s[TN_STREAM_COMPUTE];
+  return now_s[TN_STREAM_COMPUTE] > host_s ? now_s[TN_STREAM_COMPUTE] : host_s;
 }
 
 tn_status tn_plan_overlap_streams(tn_plan *plan) {

@@ -5,7 +5,11 @@
  * direction share the link one after another. An offload has ended, and its value's memory is free, before
  * the first step that begins after that time, and at the latest before the midpoint. A fetch moves forward so
  * far that its copy ends when the reader begins, but not beyond the midpoint; a late one stays, to hold less
- * memory. Where the link is too slow, steps wait. */
+ * memory. Where the link is too slow, steps wait.
+ *
+ * Copies to the host for groups that are placed there, such as those of gradients, have ended before the
+ * first step that begins after the predicted time; copies back stay behind the groups that make their values.
+ */
 #include "core/compile/kernels/transfer_kernel.h"
 #include "core/compile/memory/memory_plan.h"
 
@@ -27,6 +31,9 @@ static bool is_compute_step(const tn_plan *plan, int32_t step) {
   return tn_plan_group_at(plan, step)->role == TN_STREAM_COMPUTE;
 }
 
+/* A copy for a group that is placed on the host. */
+static bool is_placed(const tn_plan *plan, int32_t step) { return tn_plan_group_at(plan, step)->placed; }
+
 static void predict_begins(transfer_times *t) {
   int32_t n = (int32_t)t->plan->order.n;
   double now_s = 0;
@@ -34,7 +41,7 @@ static void predict_begins(transfer_times *t) {
     t->begin_s[i] = now_s;
     if (is_compute_step(t->plan, i)) now_s += tn_plan_group_at(t->plan, i)->choice.cost_s;
     if (t->plan->order.v[i] == t->plan->cover->offload_midpoint - 1 ||
-        step_transfer(t->plan, i) == TN_TRANSFER_OFFLOAD)
+        (step_transfer(t->plan, i) == TN_TRANSFER_OFFLOAD && !is_placed(t->plan, i)))
       t->midpoint = i;
   }
   t->begin_s[n] = now_s;
@@ -43,20 +50,22 @@ static void predict_begins(transfer_times *t) {
 
 /* ---- offloads ---- */
 
-/* The first compute step from `step` on that begins at a time or later, the midpoint at the latest. */
-static int32_t first_step_after(const transfer_times *t, int32_t step, double time_s) {
-  while (step < t->midpoint && (t->begin_s[step] < time_s || !is_compute_step(t->plan, step))) step++;
+/* The first compute step from `step` on that begins at a time or later, `latest` at the latest. */
+static int32_t first_step_after(const transfer_times *t, int32_t step, double time_s, int32_t latest) {
+  while (step < latest && (t->begin_s[step] < time_s || !is_compute_step(t->plan, step))) step++;
   return step;
 }
 
 static void end_offloads(transfer_times *t) {
   tn_plan *plan = t->plan;
   double link_s = 0;
-  for (int32_t i = 0; i < t->midpoint; i++) {
+  int32_t n = (int32_t)plan->order.n;
+  for (int32_t i = 0; i + 1 < n; i++) {
     if (step_transfer(plan, i) != TN_TRANSFER_OFFLOAD) continue;
+    int32_t latest = is_placed(plan, i) ? n - 1 : t->midpoint;
     if (t->begin_s[i] > link_s) link_s = t->begin_s[i];
     link_s += tn_plan_group_at(plan, i)->choice.cost_s;
-    plan->ends[plan->order.v[i]] = plan->order.v[first_step_after(t, i + 1, link_s)];
+    plan->ends[plan->order.v[i]] = plan->order.v[first_step_after(t, i + 1, link_s, latest)];
   }
 }
 
@@ -73,7 +82,7 @@ static void place_fetches(transfer_times *t) {
   tn_plan *plan = t->plan;
   double link_s = t->begin_s[plan->order.n];
   for (int32_t i = (int32_t)plan->order.n - 1; i > t->midpoint; i--) {
-    if (step_transfer(plan, i) != TN_TRANSFER_FETCH) continue;
+    if (step_transfer(plan, i) != TN_TRANSFER_FETCH || is_placed(plan, i)) continue;
     const tn_choice *choice = &tn_plan_group_at(plan, i)->choice;
     if (t->begin_s[i] < link_s) link_s = t->begin_s[i];
     t->before[i] = i;
@@ -97,10 +106,17 @@ static tn_status move_fetches(transfer_times *t) {
   return TN_OK;
 }
 
+static bool has_transfers(const tn_plan *plan) {
+  bool any = plan->cover->offload_midpoint != 0;
+  for (int32_t i = 0; !any && i < (int32_t)plan->order.n; i++)
+    any = step_transfer(plan, i) == TN_TRANSFER_OFFLOAD;
+  return any;
+}
+
 tn_status tn_plan_place_transfers(tn_plan *plan) {
   size_t n = plan->order.n;
   transfer_times t = {.plan = plan};
-  if (plan->cover->offload_midpoint == 0) return TN_OK;
+  if (!has_transfers(plan)) return TN_OK;
   t.begin_s = tn_arena_alloc(&plan->arena, (n + 1) * sizeof *t.begin_s);
   t.before = tn_arena_alloc(&plan->arena, n * sizeof *t.before);
   plan->ends = tn_arena_alloc(&plan->arena, n * sizeof *plan->ends);
@@ -118,14 +134,13 @@ static bool is_offload_buffer(const tn_buffer *b) { return b->fixed && b->locati
 
 tn_status tn_plan_offload_offsets(tn_plan *plan) {
   int32_t n = 0;
-  if (plan->cover->offload_midpoint == 0) return TN_OK;
-  tn_live_interval *intervals = tn_alloc(plan->env, plan->buffers.n * sizeof *intervals);
+  tn_live_interval *intervals = tn_alloc(plan->env, (plan->buffers.n + 1) * sizeof *intervals);
   if (intervals == NULL) return TN_ENOMEM;
   for (size_t i = 0; i < plan->buffers.n; i++) {
     const tn_buffer *b = &plan->buffers.v[i];
     if (is_offload_buffer(b)) intervals[n++] = (tn_live_interval){b->bytes, b->first, b->last, 0};
   }
-  tn_status status = tn_intervals_pack(plan->env, intervals, n, &plan->offload_bytes);
+  tn_status status = n > 0 ? tn_intervals_pack(plan->env, intervals, n, &plan->offload_bytes) : TN_OK;
   n = 0;
   for (size_t i = 0; status == TN_OK && i < plan->buffers.n; i++)
     if (is_offload_buffer(&plan->buffers.v[i])) plan->buffers.v[i].location.offset = intervals[n++].offset;

@@ -39,12 +39,15 @@ static void note_copies(tn_plan *plan) {
   }
 }
 
+/* The host does not wait for a fetch, so its operand stays until the end. */
 static void find_live_intervals(tn_plan *plan) {
   for (size_t i = 0; i < plan->segments.n; i++) extend_to_transfers(plan, &plan->segments.v[i]);
   for (size_t s = 0; s < plan->order.n; s++) {
     const tn_group *g = &plan->cover->groups.v[plan->order.v[s]];
-    if (g->fallback != NULL) continue;
+    if (g->fallback != NULL && !g->placed) continue;
+    int32_t last = tn_plan_is_placed_transfer(g, TN_TRANSFER_FETCH) ? (int32_t)plan->order.n - 1 : (int32_t)s;
     for (int32_t k = 0; k < g->n_in; k++) extend_value_to(plan, g->in[k], (int32_t)s);
+    for (int32_t k = 0; k < g->n_in; k++) extend_value_to(plan, g->in[k], last);
     for (int32_t k = 0; k < g->n_out; k++) extend_value_to(plan, g->out[k], (int32_t)s);
   }
 }

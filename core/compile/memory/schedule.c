@@ -5,7 +5,9 @@
  * graph decides. Collectives and offloads begin as soon as they are ready. A group that is all that a
  * collective still waits for, such as the cast of a bucket of gradients, comes next. The readers of their
  * results run when no other group is ready; those of a reduce_scatter already when it is predicted to have
- * ended, since what they make is gathered by the next collective, which should overlap as well. */
+ * ended, since what they make is gathered by the next collective, which should overlap as well. Groups that
+ * are placed on the host come last, those first whose operands are there first: the device has all of its
+ * work by then, and the host computes beside it. */
 #include "core/compile/memory/schedule_graph.h"
 
 /* ---- heaps of groups by key ---- */
@@ -101,12 +103,20 @@ static tn_status note_freeing_group(tn_schedule *s, int32_t group) {
   return list_freeing_group(s, group);
 }
 
+/* The launching thread runs it, and enqueues nothing meanwhile. */
+static bool is_on_host(const tn_schedule *s, int32_t group) {
+  const tn_group *g = &s->plan->cover->groups.v[group];
+  return g->placed && g->fallback != NULL;
+}
+
 static tn_status add_to_group_heap(tn_schedule *s, int32_t group) {
   if (s->soft_left[group] > 0) {
     group_heap_push(s, s->blocked, &s->n_blocked, group);
     return TN_OK;
   }
-  if (s->waits[group])
+  if (is_on_host(s, group))
+    s->placed[s->n_placed++] = group;
+  else if (s->waits[group])
     group_heap_push(s, s->late, &s->n_late, group);
   else
     group_heap_push(s, s->ready, &s->n_ready, group);
@@ -151,6 +161,7 @@ static void predict_times(tn_schedule *s, int32_t group) {
 static tn_status schedule_group(tn_schedule *s, int32_t group) {
   s->done[group] = true;
   predict_times(s, group);
+  s->position[group] = (int32_t)s->plan->order.n;
   TN_TRY(tn_vec_push(s->plan->env, &s->plan->order, group));
   for (int32_t k = s->writes.start[group]; k < s->writes.start[group + 1]; k++)
     TN_TRY(note_written(s, s->writes.to[k]));
@@ -256,12 +267,14 @@ static int32_t pop_early_group(const tn_schedule *s) {
 
 static int32_t next_scheduled_group(tn_schedule *s) {
   int32_t group = pop_concurrent_group(s);
+  if (group < 0) group = tn_schedule_next_drain(s);
   if (group < 0) group = pop_awaited_group(s);
   if (group < 0) group = pop_early_group(s);
   if (group < 0) group = pop_fallback_group(s);
   if (group < 0) group = pop_freeing_group(s);
   if (group < 0) group = pop_group(s, s->ready, &s->n_ready);
   if (group < 0) group = pop_group(s, s->late, &s->n_late);
+  if (group < 0) group = tn_schedule_pop_placed(s);
   return group >= 0 ? group : pop_group(s, s->blocked, &s->n_blocked);
 }
 

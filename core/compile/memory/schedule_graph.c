@@ -166,11 +166,14 @@ tn_status tn_schedule_prepare(tn_schedule *s) {
   s->late = schedule_table(s, n, sizeof *s->late);
   s->ready = schedule_table(s, n, sizeof *s->ready);
   s->blocked = schedule_table(s, n, sizeof *s->blocked);
+  s->placed = schedule_table(s, n, sizeof *s->placed);
+  s->position = schedule_table(s, n, sizeof *s->position);
   s->readers_left = schedule_table(s, buffers, sizeof *s->readers_left);
   s->live = schedule_table(s, buffers, sizeof *s->live);
   if (seen == NULL || s->hard_left == NULL || s->soft_left == NULL || s->gain == NULL || s->done == NULL ||
       s->ready == NULL || s->blocked == NULL || s->readers_left == NULL || s->live == NULL ||
-      s->waits == NULL || s->late == NULL || s->listed == NULL || s->early == NULL || s->result_s == NULL)
+      s->waits == NULL || s->placed == NULL || s->position == NULL || s->late == NULL || s->listed == NULL ||
+      s->early == NULL || s->result_s == NULL)
     return TN_ENOMEM;
   TN_TRY(collect_hard_edges(s));
   TN_TRY(collect_soft_edges(s));
@@ -179,6 +182,7 @@ tn_status tn_schedule_prepare(tn_schedule *s) {
   TN_TRY(collect_root_readers(s));
   TN_TRY(collect_root_writers(s));
   find_waiting_groups(s);
+  TN_TRY(tn_schedule_find_drains(s));
   for (int32_t i = 0; i < s->hard.start[n]; i++) s->hard_left[s->hard.to[i]]++;
   for (int32_t i = 0; i < s->soft.start[n]; i++) s->soft_left[s->soft.to[i]]++;
   return TN_OK;

@@ -42,7 +42,11 @@ typedef struct tn_schedule {
   double compute_s, comm_s; /* when the groups and the collectives so far are predicted to have ended */
   int32_t *ready, n_ready;  /* heap of the ready groups */
   int32_t *late, n_late;    /* heap of the ready groups that wait for a collective */
-  int32_t *blocked, n_blocked;     /* heap of the groups that are ready but for soft edges */
+  int32_t *blocked, n_blocked; /* heap of the groups that are ready but for soft edges */
+  int32_t *placed, n_placed;   /* the ready groups that are placed on the host */
+  int32_t *position;           /* per group that has run: its index in the order */
+  bool *drains; /* per group: it makes little of a value that is copied to the host for a placed group, and
+                   then needs no memory; NULL: there is no such value */
   int32_t *committed, n_committed; /* buffers that ask for the location of a state */
   /* Heap of the ready groups that free at least the bytes that they take. A group gets another entry when its
    * difference grows; an entry with an old difference is skipped. */
@@ -50,5 +54,12 @@ typedef struct tn_schedule {
   bool *listed; /* per group: it has an entry there */
 } tn_schedule;
 
+/* Sets `drains`. */
+tn_status tn_schedule_find_drains(tn_schedule *schedule);
+/* A ready group that drains a value; -1: there is none. (schedule_placed.c) */
+int32_t tn_schedule_next_drain(const tn_schedule *schedule);
+/* Takes one of the ready groups that are placed on the host: the one whose operands are there first; -1:
+ * there is none. (schedule_placed.c) */
+int32_t tn_schedule_pop_placed(tn_schedule *schedule);
 /* Fills the tables of a schedule of which plan, arena and n are set. */
 tn_status tn_schedule_prepare(tn_schedule *schedule);

@@ -35,7 +35,7 @@ static json_t *describe_offload(const tn_program *p, int32_t offload, const tn_s
 static json_t *describe_offloads(const tn_program *p, const tn_step_times *times) {
   json_t *list = json_array();
   for (int32_t i = 0; i < p->n_steps; i++)
-    if (tn_kernel_transfer(p->steps[i].group->kernel) == TN_TRANSFER_OFFLOAD)
+    if (tn_kernel_transfer(p->steps[i].group->kernel) == TN_TRANSFER_OFFLOAD && !p->steps[i].group->placed)
       tn_json_list_add(&list, describe_offload(p, i, times));
   return list;
 }
@@ -46,11 +46,12 @@ tn_status tn_offload_report(const tn_program *p, json_t **report) {
   if (times == NULL) return TN_ENOMEM;
   tn_overlap o = tn_overlap_predict(p, times);
   json_t *list = describe_offloads(p, times);
-  double unlimited_s = o.step_s - o.copy_exposed_s - p->cover->rematerialized_s;
+  double unlimited_s = o.step_s - o.copy_exposed_s - o.host_exposed_s - p->cover->rematerialized_s;
   tn_release(p->env, times);
   if (list != NULL)
-    *report = json_pack("{s:f, s:f, s:f, s:f, s:o}", "copy_ms", o.copy_s * 1e3, "exposed_ms",
-                        o.copy_exposed_s * 1e3, "unlimited_ms", unlimited_s * 1e3, "step_ms", o.step_s * 1e3,
+    *report = json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:o}", "copy_ms", o.copy_s * 1e3, "exposed_ms",
+                        o.copy_exposed_s * 1e3, "host_ms", o.host_s * 1e3, "host_exposed_ms",
+                        o.host_exposed_s * 1e3, "unlimited_ms", unlimited_s * 1e3, "step_ms", o.step_s * 1e3,
                         "values", list);
   return *report != NULL
              ? TN_OK

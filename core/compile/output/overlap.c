@@ -7,6 +7,7 @@
 /* The streams so far. */
 typedef struct predict_clock {
   double now_s[TN_STREAMS];
+  double host_s; /* the end of the steps on the host so far */
   tn_overlap sum;
 } predict_clock;
 
@@ -27,9 +28,15 @@ static void predict_await_all(predict_clock *c, tn_step_times *times, int32_t st
     predict_await(c, times, stream, role, awaits->of[role]);
 }
 
-/* A step on another stream follows the compute steps before it. */
-static void predict_concurrent(predict_clock *c, int32_t role, double cost_s, tn_step_times *t) {
-  double ready_s = c->now_s[TN_STREAM_COMPUTE];
+/* A step on another stream follows the compute steps before it, or one of them and those on the host. */
+static double predict_ready(const predict_clock *c, const tn_step *step, const tn_step_times *times) {
+  if (step->follows == 0) return c->now_s[TN_STREAM_COMPUTE];
+  double end_s = times[step->follows - 1].end_s;
+  return end_s > c->host_s ? end_s : c->host_s;
+}
+
+static void predict_concurrent(predict_clock *c, int32_t role, double cost_s, double ready_s,
+                               tn_step_times *t) {
   t->ready_s = ready_s;
   t->begin_s = ready_s > c->now_s[role] ? ready_s : c->now_s[role];
   t->end_s = c->now_s[role] = t->begin_s + cost_s;
@@ -42,8 +49,33 @@ static void predict_step(predict_clock *c, double cost_s, tn_step_times *t) {
   c->sum.compute_s += cost_s;
 }
 
+/* Steps that are placed on the host run beside the device, after the last copy that they read. */
+static void predict_placed(const tn_program *p, const tn_segment *segment, predict_clock *c,
+                           tn_step_times *times) {
+  double ready_s = segment->reads >= 0 ? times[segment->reads].end_s : 0;
+  for (int32_t i = segment->first; i < segment->first + segment->n; i++) {
+    double cost_s = p->steps[i].group->choice.cost_s, begin_s = ready_s > c->host_s ? ready_s : c->host_s;
+    c->host_s = begin_s + cost_s;
+    c->sum.host_s += cost_s;
+    times[i] = (tn_step_times){.ready_s = ready_s, .begin_s = begin_s, .end_s = c->host_s};
+  }
+}
+
+/* The host enqueues nothing while it computes, so later steps begin after it. */
+static void predict_host(predict_clock *c) {
+  double wait_s = c->host_s - c->now_s[TN_STREAM_COMPUTE];
+  if (!(wait_s > 0)) return;
+  c->now_s[TN_STREAM_COMPUTE] += wait_s;
+  c->sum.host_exposed_s += wait_s;
+}
+
 static void predict_segment(const tn_program *p, const tn_segment *segment, predict_clock *c,
                             tn_step_times *times) {
+  if (segment->placed) {
+    predict_placed(p, segment, c, times);
+    return;
+  }
+  predict_host(c);
   for (int32_t i = segment->first; i < segment->first + segment->n; i++) {
     const tn_step *step = &p->steps[i];
     double cost_s = step->group->choice.cost_s;
@@ -53,7 +85,7 @@ static void predict_segment(const tn_program *p, const tn_segment *segment, pred
     if (role == TN_STREAM_COMPUTE)
       predict_step(c, cost_s, &times[i]);
     else
-      predict_concurrent(c, role, cost_s, &times[i]);
+      predict_concurrent(c, role, cost_s, predict_ready(c, step, times), &times[i]);
   }
   predict_await_all(c, times, TN_STREAM_COMPUTE, &segment->awaits);
 }
@@ -61,6 +93,7 @@ static void predict_segment(const tn_program *p, const tn_segment *segment, pred
 static tn_overlap predict_follow(const tn_program *p, tn_step_times *times) {
   predict_clock c = {0};
   for (int32_t i = 0; i < p->n_segments; i++) predict_segment(p, &p->segments[i], &c, times);
+  predict_host(&c);
   c.sum.step_s = c.now_s[TN_STREAM_COMPUTE];
   return c.sum;
 }

@@ -19,7 +19,10 @@ typedef struct tn_overlap {
   double communication_s; /* of the collectives */
   double exposed_s;       /* of these: during which no compute step runs */
   double copy_s;          /* of the copies of offloaded values */
-  double copy_exposed_s;  /* of these, in the same way. step_s = compute_s + exposed_s + copy_exposed_s */
+  double copy_exposed_s;  /* of these, in the same way */
+  double host_s;          /* of the steps that are placed on the host */
+  double host_exposed_s;  /* of these, in the same way. step_s = compute_s + exposed_s + copy_exposed_s +
+                             host_exposed_s */
 } tn_overlap;
 
 /* Follows the steps in launch order, at their estimated or measured times. Each stream runs its steps in
@@ -27,9 +30,11 @@ typedef struct tn_overlap {
  * for. */
 tn_overlap tn_overlap_predict(const tn_program *program, tn_step_times *times);
 
-/* {copy_ms, exposed_ms, unlimited_ms, step_ms, values: [{name, bytes, offload_begin_ms, offload_end_ms,
- * fetch_begin_ms, fetch_end_ms, exposed_ms}]} of the offloaded values, in the order of their copies.
- * unlimited_ms: without rematerialization and waits for copies. The caller's reference. */
+/* {copy_ms, exposed_ms, host_ms, host_exposed_ms, unlimited_ms, step_ms, values: [{name, bytes,
+ * offload_begin_ms, offload_end_ms, fetch_begin_ms, fetch_end_ms, exposed_ms}]} of the offloaded values, in
+ * the order of their copies. unlimited_ms: without rematerialization and waits for copies and for the host.
+ * host_ms: of launches that are placed on the host, whose copies are no values of the list. The caller's
+ * reference. */
 tn_status tn_offload_report(const tn_program *program, json_t **report);
 
 /* {step_ms, compute_ms, communication_ms, exposed_ms, exposed_percent, collectives: [{name, bytes, gradients,

@@ -182,7 +182,10 @@ static void add_transfer_lines(const tn_program *p, bool in, const tn_transfer *
 
 static void add_segment_lines(const tn_program *p, const tn_segment *s, bool locations, tn_text *text) {
   add_transfer_lines(p, false, s->out, s->n_out, locations, text);
-  if (s->fallback) tn_text_add(text, "wait\n");
+  if (s->placed && s->reads >= 0)
+    tn_text_addf(text, "host after %" PRId32 "\n", s->reads);
+  else if (s->fallback)
+    tn_text_add(text, s->placed ? "host\n" : "wait\n");
   for (int32_t i = s->first; i < s->first + s->n; i++) add_step_line(p, i, locations, text);
   if (locations && add_awaits("await", &s->awaits, text)) tn_text_add(text, "\n");
   add_transfer_lines(p, true, s->in, s->n_in, locations, text);

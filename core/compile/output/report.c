@@ -98,10 +98,10 @@ tn_fallback tn_program_fallback(const tn_program *p, const tn_segment *cut, int3
                                 transferred_bytes(cut->in, cut->n_in, step)};
 }
 
-/* The number of cuts: how often a run of the program waits for the device. */
+/* The number of cuts: how often a run of the program waits for the device, but for its states on the host. */
 static int32_t count_cuts(const tn_program *p) {
   int32_t cuts = 0;
-  for (int32_t i = 0; i < p->n_segments; i++) cuts += p->segments[i].fallback;
+  for (int32_t i = 0; i < p->n_segments; i++) cuts += p->segments[i].fallback && !p->segments[i].placed;
   return cuts;
 }
 
@@ -123,7 +123,7 @@ static json_t *describe_fallbacks(const tn_program *p) {
   json_t *list = json_array();
   for (int32_t i = 0; i < p->n_segments; i++) {
     const tn_segment *s = &p->segments[i];
-    for (int32_t k = s->first; s->fallback && k < s->first + s->n; k++)
+    for (int32_t k = s->first; s->fallback && !s->placed && k < s->first + s->n; k++)
       tn_json_list_add(&list, describe_fallback(p, s, k));
   }
   return list;
@@ -183,9 +183,8 @@ static bool describe_captures(const tn_program *p, const tn_capture_part *parts,
   bool ok = list != NULL;
   for (int32_t i = 0; i < n; i++) {
     *captured += parts[i].captured;
-    bool enqueued = !parts[i].captured && !p->segments[parts[i].segment].fallback;
-    for (int32_t k = parts[i].first; ok && enqueued && k < parts[i].first + parts[i].n; k++)
-      ok = add_uncaptured_launch(p, k, list);
+    for (int32_t k = parts[i].first; ok && k < parts[i].first + parts[i].n; k++)
+      if (tn_capture_part_lacks(p, &parts[i], k)) ok = add_uncaptured_launch(p, k, list);
   }
   return ok;
 }

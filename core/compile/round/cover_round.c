@@ -6,6 +6,8 @@
  * candidate must cost less than its parts. */
 #include "core/compile/round/cover_round.h"
 
+#include "core/compile/round/placed_nodes.h"
+
 tn_status tn_round_start(tn_round *r, tn_env *env, tn_catalog *catalog, tn_graph *graph) {
   size_t n = graph->nodes.n;
   *r = (tn_round){.env = env, .catalog = catalog, .graph = graph, .arena = tn_arena_new(env)};
@@ -22,9 +24,10 @@ tn_status tn_round_start(tn_round *r, tn_env *env, tn_catalog *catalog, tn_graph
       r->region_single == NULL || r->rejections == NULL || r->group == NULL || r->uncovered == NULL ||
       r->fallback == NULL)
     return TN_ENOMEM;
+  TN_TRY(tn_find_placed_nodes(&r->arena, graph, catalog->target.states, &r->placed));
   for (size_t i = 0; i < n; i++) {
     tn_node_kind kind = tn_node_kind_of(&graph->nodes.v[i]);
-    r->taken[i] = kind != TN_NODE_WORK && kind != TN_NODE_VIEW;
+    r->taken[i] = (kind != TN_NODE_WORK && kind != TN_NODE_VIEW) || (r->placed != NULL && r->placed[i]);
     r->unmatched[i] = true;
     r->group[i] = -1;
   }

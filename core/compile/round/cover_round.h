@@ -36,6 +36,8 @@ typedef struct tn_round {
   bool *uncovered; /* no kernel accepts the node */
   int32_t n_uncovered;
   const char **fallback; /* nodes that fall back: the device's reasons. NULL: all other nodes */
+  const bool *placed; /* nodes of the host (round/placed_nodes.h), which no round covers but the last of pass
+                         `select`; NULL: there are none */
 } tn_round;
 
 /* The round must be new or finished. */

@@ -3,9 +3,10 @@
  * An op runs on the device if one of its kernels accepts the op, by itself or in a larger match, or if
  * kernels of the device accept all parts of its decomposition. Therefore the rounds of covering decide. The
  * ops that they leave uncovered have no decomposition; such an op falls back if the fallback has a kernel for
- * it. */
+ * it. Nodes whose states are in memory of the host run on the fallback as well: they are placed. */
 #include "core/compile/select/assign.h"
 
+#include "core/compile/round/placed_nodes.h"
 #include "core/compile/select/lower.h"
 #include "core/compile/select/cover_graph.h"
 
@@ -53,6 +54,15 @@ static tn_status assign_uncovered(tn_assignment *a) {
   return TN_OK;
 }
 
+/* States are placed on the host of a device with a fallback only. */
+static tn_status assign_placed(tn_assignment *a) {
+  const tn_round *r = &a->round;
+  for (uint32_t i = 0; r->placed != NULL && i < a->graph->nodes.n; i++)
+    if (r->placed[i]) r->fallback[i] = tn_placed_reason;
+  if (r->placed == NULL || a->fallback != NULL) return TN_OK;
+  return tn_failf(a->env, TN_EINTERNAL, "states are in memory of the host, and the device has no fallback");
+}
+
 static tn_status create_assignment_catalogs(tn_assignment *a, tn_registry *registry, const tn_target *target,
                                             struct tn_op_table *ops) {
   TN_TRY(tn_catalog_create(a->env, registry, target, ops, &a->catalog));
@@ -68,8 +78,9 @@ tn_status tn_pass_assign(tn_env *env, tn_registry *registry, const tn_target *ta
   tn_status status = create_assignment_catalogs(a, registry, target, graph->ops);
   if (status == TN_OK) status = tn_graph_merge(graph, &a->graph);
   if (status == TN_OK) status = tn_lower_predicates(a->graph);
-  if (status == TN_OK) status = tn_run_rounds(&a->round, env, a->catalog, &a->graph);
+  if (status == TN_OK) status = tn_run_rounds(&a->round, env, a->catalog, a->fallback, &a->graph);
   if (status == TN_OK) status = assign_uncovered(a);
+  if (status == TN_OK) status = assign_placed(a);
   if (status != TN_OK) tn_assignment_free(a);
   return status;
 }

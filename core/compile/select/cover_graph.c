@@ -63,13 +63,26 @@ static void log_rejections(const tn_round *r, uint32_t i) {
             one->rejection.kernel, one->rejection.reason);
 }
 
-/* Marks uncovered nodes that can be decomposed. */
-static tn_status mark_uncovered(tn_round *r, bool **marked, bool *any) {
+/* Marks the placed nodes for which the host has no kernel. */
+static tn_status mark_placed(tn_round *r, tn_catalog *host, bool *lacks) {
+  for (uint32_t i = 0; r->placed != NULL && host != NULL && i < r->graph->nodes.n; i++) {
+    bool found = true;
+    if (r->placed[i] && tn_op_is_composite(r->graph->nodes.v[i].op))
+      TN_TRY(tn_round_has_kernel(r, host, i, &found));
+    lacks[i] = !found;
+  }
+  return TN_OK;
+}
+
+/* Marks uncovered nodes, and such placed nodes, that can be decomposed. */
+static tn_status mark_uncovered(tn_round *r, tn_catalog *host, bool **marked, bool *any) {
   bool *marks = tn_arena_alloc(&r->arena, r->graph->nodes.n * sizeof *marks);
-  if (marks == NULL) return TN_ENOMEM;
+  bool *lacks = tn_arena_alloc(&r->arena, r->graph->nodes.n * sizeof *lacks);
+  if (marks == NULL || lacks == NULL) return TN_ENOMEM;
+  TN_TRY(mark_placed(r, host, lacks));
   *any = false;
   for (uint32_t i = 0; i < r->graph->nodes.n; i++) {
-    marks[i] = r->uncovered[i] && tn_op_is_composite(r->graph->nodes.v[i].op);
+    marks[i] = (r->uncovered[i] || lacks[i]) && tn_op_is_composite(r->graph->nodes.v[i].op);
     *any |= marks[i];
     if (marks[i]) log_rejections(r, i);
   }
@@ -77,15 +90,15 @@ static tn_status mark_uncovered(tn_round *r, bool **marked, bool *any) {
   return TN_OK;
 }
 
-tn_status tn_run_rounds(tn_round *r, tn_env *env, tn_catalog *catalog, tn_graph **graph) {
+tn_status tn_run_rounds(tn_round *r, tn_env *env, tn_catalog *catalog, tn_catalog *host, tn_graph **graph) {
   for (int round = 0; round < ROUNDS; round++) {
     bool *marked = NULL, any = false;
     tn_round_finish(r);
     TN_TRY(decompose_without_pattern(catalog, graph));
     TN_TRY(tn_round_start(r, env, catalog, *graph));
     TN_TRY(tn_round_cover(r, catalog));
-    if (r->n_uncovered == 0) return TN_OK;
-    TN_TRY(mark_uncovered(r, &marked, &any));
+    if (r->n_uncovered == 0 && r->placed == NULL) return TN_OK;
+    TN_TRY(mark_uncovered(r, host, &marked, &any));
     if (!any) return TN_OK;
     TN_TRY(decompose_marked(graph, marked));
   }

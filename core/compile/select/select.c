@@ -1,7 +1,8 @@
 /* core/compile/select/select.c: pass `select`: makes a cover of an assignment.
  *
  * The device's nodes are covered by the last round of pass `assign`. This pass covers the nodes that fall
- * back with the fallback's kernels, and makes the groups of the chosen candidates. */
+ * back with the fallback's kernels, then those that are placed on the host, and makes the groups of the
+ * chosen candidates. */
 #include "core/compile/select/select.h"
 
 /* A rejection is worth a report if the kernel could have been chosen: one of a worse family that declined
@@ -43,6 +44,8 @@ static tn_status keep_shared_nodes(tn_round *r, const tn_candidate *c, tn_group 
 static tn_status add_chosen_group(tn_round *r, const tn_candidate *c, tn_cover *cover) {
   tn_group group = tn_candidate_group(c);
   group.fallback = r->fallback[tn_candidate_last_node(c)];
+  for (int32_t i = 0; i < c->n_nodes && r->placed != NULL; i++)
+    group.placed = group.placed || r->placed[c->nodes[i]];
   TN_TRY(list_rejections(r, c, &group));
   TN_TRY(keep_shared_nodes(r, c, &group));
   return tn_vec_push(r->env, &cover->groups, group);
@@ -82,8 +85,26 @@ static tn_status cover_fallback(tn_assignment *a) {
                   "a kernel of the fallback accepted an op in pass assign and declined it in pass select");
 }
 
+static tn_status cover_placed(tn_assignment *a) {
+  tn_round *r = &a->round;
+  const char *reasons = NULL;
+  uint32_t node = 0;
+  if (r->placed == NULL) return TN_OK;
+  for (size_t i = 0; i < r->graph->nodes.n; i++) {
+    if (r->placed[i] && !r->swept[i]) r->taken[i] = false;
+    r->uncovered[i] = false;
+  }
+  r->n_uncovered = 0;
+  TN_TRY(tn_round_cover(r, a->fallback));
+  if (r->n_uncovered == 0) return TN_OK;
+  while (!r->uncovered[node]) node++;
+  TN_TRY(tn_round_reasons(r, node, &reasons));
+  return tn_round_fail_unsupported(r, node, reasons, "; [optimizer] place puts it on the host");
+}
+
 tn_status tn_pass_select(tn_assignment *a, tn_cover **cover) {
   TN_TRY(cover_fallback(a));
+  TN_TRY(cover_placed(a));
   TN_TRY(make_cover(&a->round, cover));
   (*cover)->catalog = a->catalog;
   (*cover)->fallback = a->fallback;

@@ -92,16 +92,25 @@ static tn_status absent_open_backend(tn_device *device, tn_registry *registry,
   return TN_OK;
 }
 
+/* The host of the device, on which its fallback runs: its processors keep up with its memory in pointwise ops. */
+static void absent_describe_host(tn_device *device, const tn_device_file *file) {
+  enum { FLOPS_OF_A_BYTE = 16 };
+  if (device->fallback == NULL || !(file->host_bytes_per_s > 0)) return;
+  tn_device_properties *host = &device->fallback->target.properties;
+  host->bytes_per_s = file->host_bytes_per_s;
+  if (host->vector_flops_per_s < FLOPS_OF_A_BYTE * host->bytes_per_s)
+    host->vector_flops_per_s = FLOPS_OF_A_BYTE * host->bytes_per_s;
+}
+
 static tn_status absent_describe(tn_device *device, tn_registry *registry, const tn_device_request *request,
-                                 const char *path) {
-  tn_device_file file;
-  TN_TRY(tn_device_file_read(&device->env, &device->memory, path, &file));
-  TN_TRY(absent_open_backend(device, registry, request, &file));
-  TN_TRY(absent_open_extension(device, registry, request, &file));
-  TN_TRY(absent_list_families(device, registry, &file));
-  TN_TRY(absent_check_kernels(device, registry, &file));
-  device->count = file.count;
-  device->target.properties = file.properties;
+                                 const char *path, tn_device_file *file) {
+  TN_TRY(tn_device_file_read(&device->env, &device->memory, path, file));
+  TN_TRY(absent_open_backend(device, registry, request, file));
+  TN_TRY(absent_open_extension(device, registry, request, file));
+  TN_TRY(absent_list_families(device, registry, file));
+  TN_TRY(absent_check_kernels(device, registry, file));
+  device->count = file->count;
+  device->target.properties = file->properties;
   device->target.deterministic = request->deterministic;
   device->target.without = request->without;
   tn_properties_complete(&device->target.properties);
@@ -116,9 +125,11 @@ tn_status tn_device_from_file(tn_env *env, tn_registry *registry, const tn_devic
   tn_error_record_init(&device->env, &device->record, env);
   device->memory = tn_arena_new(&device->env);
   tn_device_own(device);
-  tn_status status = absent_describe(device, registry, request, path);
+  tn_device_file file = {.path = path};
+  tn_status status = absent_describe(device, registry, request, path, &file);
   if (status == TN_OK) status = tn_device_find_fallback(env, registry, request, request->n_names, device);
   if (status == TN_OK) {
+    absent_describe_host(device, &file);
     *out = device;
     return TN_OK;
   }

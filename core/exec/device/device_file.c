@@ -25,7 +25,8 @@ typedef struct device_member {
 #define MEMBER(name, type, required)                                                                         \
   { #name, type, required, offsetof(tn_device_properties, name) }
 
-/* The numbers. Beside them are family, name, accepts, extension, count, matrix_flops_per_s and details. */
+/* The numbers. Beside them are family, name, accepts, extension, count, host_bytes_per_s, matrix_flops_per_s and
+ * details. */
 static const device_member device_members[] = {MEMBER(host_addressable, MEMBER_FLAG, false),
                                                MEMBER(threads, MEMBER_INT32, false),
                                                MEMBER(arch, MEMBER_INT32, false),
@@ -40,7 +41,7 @@ static const device_member device_members[] = {MEMBER(host_addressable, MEMBER_F
 enum { N_DEVICE_MEMBERS = sizeof device_members / sizeof *device_members };
 
 static const char *const other_members[] = {
-    "family", "name", "accepts", "extension", "count", "matrix_flops_per_s", "details"};
+    "family", "name", "accepts", "extension", "count", "host_bytes_per_s", "matrix_flops_per_s", "details"};
 enum { N_OTHER_MEMBERS = sizeof other_members / sizeof *other_members };
 
 static const device_member *device_file_find_member(const char *name) {
@@ -188,6 +189,8 @@ static tn_status device_file_read_others(tn_env *env, tn_arena *arena, const jso
   TN_TRY(device_file_read_text(env, arena, file, json, "extension", &file->extension));
   TN_TRY(device_file_read_text(env, arena, file, json, "name", &name));
   if (count != NULL) TN_TRY(device_file_read_whole(env, file, count, "count", INT32_MAX, &devices));
+  const json_t *host = json_object_get(json, "host_bytes_per_s");
+  if (host != NULL) TN_TRY(device_file_read_real(env, file, host, "host_bytes_per_s", &file->host_bytes_per_s));
   if (devices < 1) return device_file_fail_type(env, file, "count", "a whole number from 1");
   file->count = (int32_t)devices;
   if (name != NULL) snprintf(file->properties.name, sizeof file->properties.name, "%s", name);

@@ -15,6 +15,7 @@ typedef struct tn_device_file {
   const char *accepts;             /* other families, comma-separated; NULL: those of the installed backend */
   const char *extension;           /* a backend that extends the family; NULL: none */
   int32_t count;                   /* of such devices */
+  double host_bytes_per_s;         /* of the memory of its host; 0: unknown */
   tn_device_properties properties; /* as in the file: rates that it lacks are 0 */
 } tn_device_file;
 

@@ -2,6 +2,7 @@
  * leaves behind to the first one that is not finite although its operands are. */
 #include "core/exec/nonfinite/search.h"
 
+#include "core/compile/kernels/transfer_kernel.h"
 #include "core/exec/collective.h"
 #include "core/exec/nonfinite/search_state.h"
 #include "core/graph/input_state.h"
@@ -97,11 +98,17 @@ static tn_status search_scan_results(void *context, tn_bound_step *b) {
 
 static tn_val worst_value(const tn_nonfinite_search *f, const tn_val *values, int32_t n);
 
-/* Views and packs are not scanned: they have the worst kind of their operands. */
+/* A copy between device and host, which no observer sees. */
+static bool is_transferred(const tn_nonfinite_search *f, const tn_gnode *node) {
+  const tn_cover *cover = f->program->cover;
+  return node->group >= 0 && tn_kernel_is_transfer(cover->groups.v[node->group].kernel);
+}
+
+/* Views, packs and such copies are not scanned: they have the worst kind of their operands. */
 static int32_t value_kind(const tn_nonfinite_search *f, tn_val v) {
   const tn_gnode *node = tn_graph_maker(f->program->cover->graph, v);
-  if (f->seen[v].kind != TN_SCAN_FINITE || tn_nonfinite_is_launched(node) || node->n_in == 0)
-    return f->seen[v].kind;
+  bool scanned = tn_nonfinite_is_launched(node) && !is_transferred(f, node);
+  if (f->seen[v].kind != TN_SCAN_FINITE || scanned || node->n_in == 0) return f->seen[v].kind;
   tn_val worst = worst_value(f, node->in, node->n_in);
   return worst != 0 ? value_kind(f, worst) : TN_SCAN_FINITE;
 }

@@ -185,6 +185,12 @@ static const tn_option optimizer_rows[] = {
         tn_optimizer_section, state_dtype, TN_OPT_ENUM, "f32", "f32|bf16|int8",
         "how the optimizer's states are kept; bf16: rounded stochastically; int8: 8 bits for an element and "
         "a greatest magnitude for each block of 256, of parameters with at least 4096 elements"),
+    TN_OPT(tn_optimizer_section, place, TN_OPT_ENUM, "device", "device|host|auto",
+           "where the optimizer's state and the parameters that it updates are: host: in memory of the host, "
+           "whose "
+           "backend updates them beside the backward pass, and the device has copies of the parameters; "
+           "auto: on "
+           "the host where the plan needs it to fit into memory_limit or into the device's memory"),
     TN_OPT(tn_optimizer_section, ema, TN_OPT_FLOAT, "0", "[0, 1)",
            "decay of an exponential moving average (EMA) of parameters and running statistics, which "
            "validation, the best checkpoint, eval and predict use: min(ema, (1 + n) / (10 + n)) after n "

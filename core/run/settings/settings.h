@@ -84,11 +84,13 @@ typedef struct tn_optimizer_section {
   double sharpness, sharpness_eta;
   int32_t sharpness_adaptive;
   int32_t state_dtype; /* TN_STATES_... */
+  int32_t place;       /* TN_OPTIMIZER_... */
   double ema;
   int64_t swa_from;
   int64_t lr_batch;
   int32_t lr_rule;
 } tn_optimizer_section;
+enum { TN_OPTIMIZER_ON_DEVICE = 0, TN_OPTIMIZER_ON_HOST = 1, TN_OPTIMIZER_PLACE_AUTO = 2 };
 enum { TN_STATES_F32 = 0, TN_STATES_BF16 = 1, TN_STATES_INT8 = 2 };
 enum { TN_LR_LINEAR = 0, TN_LR_SQRT = 1 };
 

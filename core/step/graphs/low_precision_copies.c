@@ -7,7 +7,7 @@
 
 enum { MARK = ':' }; /* separates a parameter's path from the dtype of the copy */
 
-static const int32_t low_types[] = {TN_F16, TN_BF16, TN_F32}; /* f32: of divided regions */
+static const int32_t low_types[] = {TN_F16, TN_BF16, TN_F32}; /* f32: of divided regions and of the host's */
 enum { LOW_TYPES = sizeof low_types / sizeof *low_types };
 
 const char *tn_low_precision_path(tn_arena *arena, const char *path, int32_t dtype) {
@@ -27,14 +27,14 @@ tn_val tn_low_precision_read(tn_graph *to, const tn_graph *from, tn_val param, i
   return path == NULL ? 0 : tn_graph_state(to, path, &type, TN_STATE_DERIVED, "", "");
 }
 
-/* ---- reading divided regions ---- */
+/* ---- reading divided regions, and those of the host ---- */
 
 static tn_status gathered_rewrite_node(tn_rewrite *r, const tn_gnode *node, void *context) {
   const tn_state_map *map = context;
   const tn_state_attributes *a = node->attributes;
   const tn_placement *state =
       node->op == &tn_op_state && a->path[0] != '@' ? tn_state_map_find(map, a->path) : NULL;
-  if (state == NULL || tn_state_map_shards(map, state) == 1) return tn_rewrite_copy(r, node);
+  if (state == NULL || !tn_state_map_is_copied(map, state)) return tn_rewrite_copy(r, node);
   tn_val copy = tn_low_precision_read(tn_builder_graph(r->b), r->from, node->first_out, a->type.dtype);
   r->map[node->first_out] = copy;
   return copy != 0 ? TN_OK : r->from->env->record->code;
@@ -42,9 +42,10 @@ static tn_status gathered_rewrite_node(tn_rewrite *r, const tn_gnode *node, void
 
 tn_status tn_read_gathered(const tn_state_map *map, tn_graph **graph) {
   tn_graph *to = NULL;
-  bool divided = false;
-  for (size_t i = 0; i < map->regions.n; i++) divided = divided || map->regions.v[i].shards > 1;
-  if (!divided) return TN_OK;
+  bool copied = false;
+  for (size_t i = 0; i < map->regions.n; i++)
+    copied = copied || tn_state_map_is_copied(map, &map->regions.v[i].whole);
+  if (!copied) return TN_OK;
   TN_TRY(tn_graph_rewrite(*graph, gathered_rewrite_node, (void *)(uintptr_t)map, &to));
   tn_graph_destroy(*graph);
   *graph = to;
@@ -76,7 +77,8 @@ static tn_status low_precision_region(tn_state_map *map, int32_t source, int32_t
   TN_TRY(tn_state_map_region(map, name, dtype, region));
   tn_state_map_follow(map, *region, source);
   tn_state_map_extend(map, *region, map->regions.v[source].count);
-  if (dtype == map->regions.v[source].dtype) tn_state_map_put_inside(map, source, *region);
+  if (dtype == map->regions.v[source].dtype && map->regions.v[source].shards > 1)
+    tn_state_map_put_inside(map, source, *region);
   return TN_OK;
 }
 
@@ -126,24 +128,39 @@ static tn_status low_precision_commit_gathered(const tn_state_map *map, tn_build
   return tn_graph_commit(tn_builder_graph(b), path, value, 0);
 }
 
-/* Averages are gathered when they are read: by the refresh program. */
-static bool low_precision_is_gathered_later(const tn_graph *graph, const tn_gcommit *commit) {
+/* Of a region of the host: the commits of the region and of its copies are of one value, which the host
+ * makes. */
+static tn_status low_precision_commit_from_host(tn_build *b, size_t commit, const char *path, int32_t dtype) {
+  tn_graph *graph = tn_builder_graph(b);
+  tn_val value;
+  TN_TRY(low_precision_decided(b, &graph->commits.v[commit], &value));
+  graph->commits.v[commit].value = value;
+  graph->commits.v[commit].predicate = 0;
+  value = tn_to_dtype(b, value, dtype);
+  TN_TRY(tn_build_status(b));
+  return tn_graph_commit(graph, path, value, 0);
+}
+
+/* Averages are gathered, or copied from the host, when they are read: by the refresh program. */
+static bool low_precision_is_made_later(const tn_graph *graph, const tn_gcommit *commit) {
   return tn_graph_find_state(graph, commit->path)->what != TN_STATE_PARAM;
 }
 
 /* commit PATH:dtype = cast(value), if the copy exists. */
-static tn_status low_precision_commit_copy(const tn_state_map *map, tn_build *b, const tn_gcommit *commit,
+static tn_status low_precision_commit_copy(const tn_state_map *map, tn_build *b, size_t index,
                                            int32_t dtype) {
   tn_graph *graph = tn_builder_graph(b);
+  const tn_gcommit one = graph->commits.v[index], *commit = &one; /* a commit may grow the table */
   const char *path = tn_low_precision_path(&graph->arena, commit->path, dtype);
   const tn_placement *copy = path != NULL ? tn_state_map_find(map, path) : NULL;
   if (copy == NULL) return path != NULL ? TN_OK : TN_ENOMEM;
-  bool divided = tn_state_map_shards(map, tn_state_map_find(map, commit->path)) > 1;
-  if (divided && low_precision_is_gathered_later(graph, commit)) return TN_OK;
+  const tn_placement *source = tn_state_map_find(map, commit->path);
+  if (tn_state_map_is_copied(map, source) && low_precision_is_made_later(graph, commit)) return TN_OK;
   const tn_gstate state = {
       .path = path, .type = copy->type, .what = TN_STATE_DERIVED, .init = "", .where = ""};
   if (tn_graph_find_state(graph, path) == NULL) TN_TRY(tn_graph_register_state(graph, &state));
-  if (divided) return low_precision_commit_gathered(map, b, commit, path, dtype);
+  if (tn_state_map_on_host(map, source)) return low_precision_commit_from_host(b, index, path, dtype);
+  if (tn_state_map_shards(map, source) > 1) return low_precision_commit_gathered(map, b, commit, path, dtype);
   tn_val value = tn_to_dtype(b, commit->value, dtype);
   TN_TRY(tn_build_status(b));
   return tn_graph_commit(graph, path, value, commit->predicate);
@@ -153,10 +170,7 @@ static tn_status low_precision_commit_copies(const tn_state_map *map, tn_build *
   const tn_graph *graph = tn_builder_graph(b);
   size_t n = graph->commits.n;
   for (size_t i = 0; i < n; i++)
-    for (int32_t k = 0; k < LOW_TYPES; k++) {
-      tn_gcommit commit = graph->commits.v[i]; /* a commit may grow the table */
-      TN_TRY(low_precision_commit_copy(map, b, &commit, low_types[k]));
-    }
+    for (int32_t k = 0; k < LOW_TYPES; k++) TN_TRY(low_precision_commit_copy(map, b, i, low_types[k]));
   return TN_OK;
 }
 

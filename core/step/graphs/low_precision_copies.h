@@ -4,7 +4,8 @@
  * parameters were initialized or loaded. Checkpoints hold no copies.
  *
  * Of a region that is divided among ranks every rank has the copies of all elements, gathered after the cast.
- * Programs read such a region by its copies alone, which may also be f32: "PARAM:f32". */
+ * Of a region in memory of the host the copies are those on the device. Programs read such regions by their
+ * copies alone, which may also be f32: "PARAM:f32". */
 #pragma once
 
 #include "core/compile/state_map.h"
@@ -17,14 +18,15 @@ const char *tn_low_precision_source(tn_arena *arena, const char *path);
  * `from`. 0: out of memory. */
 tn_val tn_low_precision_read(tn_graph *to, const tn_graph *from, tn_val param, int32_t dtype);
 
-/* Replaces *graph by one that reads copies in place of states in divided regions. */
+/* Replaces *graph by one that reads copies in place of states in divided regions and in those of the host. */
 tn_status tn_read_gathered(const tn_state_map *map, tn_graph **graph);
 
 /* Gives the copies that a graph reads their locations. The locations of the parameters must be known. */
 tn_status tn_low_precision_allocate(tn_state_map *map, const tn_graph *graph);
 
 /* Adds the commits of copies to a graph that commits parameters. The copies of all graphs must have
- * locations. Copies of divided averages, which only evaluation reads, are left to the refresh program. */
+ * locations. Copies of averages that are divided or on the host, which only evaluation reads, are left to the
+ * refresh program. */
 tn_status tn_low_precision_commit(const tn_state_map *map, tn_graph *graph);
 
 /* The graph of the refresh program; NULL if there are no copies. */

@@ -64,6 +64,7 @@ typedef struct tn_training_graph {
   const tn_settings *settings;
   const tn_bucket_cuts *cuts; /* NULL: of the size of the settings, or there are none */
   int64_t epoch; /* the first one for which the step is made: it decides which parameters are frozen */
+  bool host;     /* parameters and optimizer state are in memory of the host and updated there */
   uint64_t seed;
   tn_model *model; /* built with training and measured; the passes append to its graph, or replace it */
   tn_state_map *map;

@@ -118,7 +118,15 @@ static const char *within_limit_batch_advice(batch_search *s, int64_t needed, in
 /* ---- a limit that is too small ---- */
 
 /* State does not depend on the batch. */
-static const char *within_limit_advice(int64_t limit, int64_t state, int64_t batch) {
+static const char *within_limit_advice(const tn_run *run, const tn_target *target, const tn_program_set *set,
+                                       int64_t batch) {
+  int64_t limit = run->settings.run.memory_limit, state = tn_state_map_bytes(set->map);
+  bool places =
+      set->programs[TN_PROGRAM_STEP] != NULL && !set->host_optimizer && tn_programs_can_place(run, target);
+  if (places)
+    return "raise memory_limit, lower [data] batch, or let the optimizer's state go to the host with "
+           "[optimizer] "
+           "place = auto";
   if (state >= limit) return "raise memory_limit: no batch fits, because the state alone exceeds it";
   if (batch <= 1) return "raise memory_limit; the batch cannot be smaller";
   return "raise memory_limit, or lower [data] batch ([optimizer] accumulate makes up for a smaller one)";
@@ -127,7 +135,7 @@ static const char *within_limit_advice(int64_t limit, int64_t state, int64_t bat
 static tn_status within_limit_fail(tn_run *run, const tn_target *target, const tn_program_request *request,
                                    const tn_program_set *set) {
   int64_t needed = within_limit_planned_bytes(run, target, set);
-  int64_t state = tn_state_map_bytes(set->map), batch = within_limit_largest_batch(request);
+  int64_t batch = within_limit_largest_batch(request);
   int64_t limit = run->settings.run.memory_limit;
   batch_search search = {run, target, request, false};
   return tn_failf(&run->env, TN_EINVAL,
@@ -136,7 +144,7 @@ static tn_status within_limit_fail(tn_run *run, const tn_target *target, const t
                   tn_settings_where(&run->ini, "run", "memory_limit"), (double)limit / mib, (long long)batch,
                   ceil((double)needed / mib * 10) / 10,
                   within_limit_use(run, set, target->properties.host_addressable != 0),
-                  within_limit_advice(limit, state, batch),
+                  within_limit_advice(run, target, set, batch),
                   within_limit_batch_advice(&search, needed, limit));
 }
 
@@ -168,10 +176,25 @@ static tn_status within_limit_check_device(tn_run *run, const tn_target *target,
   return TN_OK;
 }
 
-static tn_status within_limit_compile(tn_run *run, const tn_target *target, const tn_program_request *request,
+/* With [optimizer] place = auto the optimizer's state goes to the host if the programs do not fit otherwise.
+ */
+static tn_status within_limit_place(tn_run *run, const tn_target *target, tn_program_request *request,
+                                    tn_program_set *set) {
+  bool may = run->settings.optimizer.place == TN_OPTIMIZER_PLACE_AUTO &&
+             request->batch[TN_PROGRAM_STEP] > 0 && tn_programs_can_place(run, target);
+  TN_TRY(within_limit_attempt(run, target, request, set));
+  if (!may || tn_programs_fit(run, target, set, within_limit_slots(run))) return TN_OK;
+  tn_programs_free(run, set);
+  request->host_optimizer = true;
+  tn_logf(&run->env, TN_LOG_INFO, "[optimizer] place = auto: the optimizer's state is in memory of the host");
+  return within_limit_attempt(run, target, request, set);
+}
+
+static tn_status within_limit_compile(tn_run *run, const tn_target *target, const tn_program_request *asked,
                                       tn_program_set *set) {
   int64_t limit = run->settings.run.memory_limit;
-  TN_TRY(within_limit_attempt(run, target, request, set));
+  tn_program_request placed = *asked, *request = &placed;
+  TN_TRY(within_limit_place(run, target, request, set));
   tn_status status = limit > 0 && within_limit_planned_bytes(run, target, set) > limit
                          ? within_limit_fail(run, target, request, set)
                          : within_limit_check_device(run, target, request, set);

@@ -62,6 +62,8 @@ static void memory_print(tn_text *text, const tn_memory_report *report) {
                        report->total_bytes);
   memory_print_row(text, "total", report->total_bytes, report->total_bytes);
   tn_text_addf(text, "  %-26s %12.3f\n", "offloaded to the host", memory_mib(report->offloaded_bytes));
+  if (report->placed_bytes > 0)
+    tn_text_addf(text, "  %-26s %12.3f\n", "of it by [optimizer] place", memory_mib(report->placed_bytes));
   memory_print_peak(text, report);
 }
 
@@ -117,11 +119,12 @@ tn_status tn_memory_report_json(const tn_program_set *set, const tn_memory_repor
   memory_print(&text, report);
   *json = NULL;
   if (status == TN_OK && !text.failed)
-    *json = json_pack("{s:o, s:I, s:I, s:I, s:b, s:o, s:O, s:o}", "rows", memory_rows_json(report),
+    *json = json_pack("{s:o, s:I, s:I, s:I, s:I, s:b, s:o, s:O, s:o}", "rows", memory_rows_json(report),
                       "executor_bytes", (json_int_t)report->executor_bytes, "total_bytes",
                       (json_int_t)report->total_bytes, "offloaded_bytes", (json_int_t)report->offloaded_bytes,
-                      "libraries_measured", (int)report->measured, "peak", memory_peak_json(report),
-                      "by_launch", curves, "lines", tn_json_lines(text.v));
+                      "placed_bytes", (json_int_t)report->placed_bytes, "libraries_measured",
+                      (int)report->measured, "peak", memory_peak_json(report), "by_launch", curves, "lines",
+                      tn_json_lines(text.v));
   json_decref(curves);
   tn_text_free(&text);
   return *json != NULL ? TN_OK : tn_failf(set->map->env, TN_ENOMEM, "no memory for the table of memory");

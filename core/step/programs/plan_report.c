@@ -87,12 +87,15 @@ static void plan_report_add_rematerialized(const tn_cover *cover, json_t *json) 
   json_object_set_new(json, "recomputed_ms", json_real(cover->rematerialized_s * 1e3));
 }
 
-/* The values that wait on the host, and the predicted cost of the limit. */
-static tn_status plan_report_add_offloaded(const tn_program *program, json_t *json) {
+/* The values and states that wait on the host, and the predicted cost. */
+static tn_status plan_report_add_offloaded(const tn_program_set *set, const tn_program *program,
+                                           json_t *json) {
+  int64_t placed = tn_state_map_host_bytes(set->map);
   json_t *report = NULL;
   TN_TRY(tn_offload_report(program, &report));
   json_object_set_new(json, "offload", report);
-  json_object_set_new(json, "offloaded_bytes", json_integer(program->offload_bytes));
+  json_object_set_new(json, "offloaded_bytes", json_integer(program->offload_bytes + placed));
+  json_object_set_new(json, "placed_bytes", json_integer(placed));
   return TN_OK;
 }
 
@@ -259,7 +262,7 @@ tn_status tn_plan_report(tn_run *run, const tn_device *device, const tn_program_
   TN_TRY(tn_program_report(program, json));
   TN_TRY(tn_program_report_captures(program, tn_device_captures(device), *json));
   plan_report_add_rematerialized(program->cover, *json);
-  TN_TRY(plan_report_add_offloaded(program, *json));
+  TN_TRY(plan_report_add_offloaded(set, program, *json));
   bool direct = device->target.properties.host_addressable != 0;
   plan_report_add_memory(set, slots, direct, *json);
   TN_TRY(tn_memory_report_add(set, slots, direct, NULL, *json));

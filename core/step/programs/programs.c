@@ -92,6 +92,7 @@ static tn_status programs_emit_update(tn_run *run, int32_t which, tn_program_set
                          .settings = &settings,
                          .cuts = run->cuts,
                          .epoch = tn_program_epoch(run, which),
+                         .host = set->host_optimizer,
                          .seed = (uint64_t)run->settings.run.seed,
                          .model = model,
                          .map = set->map,
@@ -445,6 +446,9 @@ tn_status tn_programs_compile(tn_run *run, const tn_target *target, const tn_pro
   set->freeze = &run->settings.freeze;
   memcpy(set->loaders, request->loaders, sizeof set->loaders);
   set->samples = request->batch[programs_shown(request)];
+  if (request->batch[TN_PROGRAM_STEP] > 0) TN_TRY(tn_programs_check_place(run, target));
+  set->host_optimizer = tn_programs_can_place(run, target) &&
+                        (run->settings.optimizer.place == TN_OPTIMIZER_ON_HOST || request->host_optimizer);
   for (int32_t i = 0; i < TN_PROGRAMS; i++) set->index[i] = -1;
   tn_status status = tn_state_map_create(&run->env, &set->map);
   if (status == TN_OK) set->map->rank = run->rank;

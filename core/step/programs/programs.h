@@ -61,6 +61,7 @@ typedef struct tn_program_request {
   const tn_compile_options *dump;
   const struct tn_mapped_states *mapped; /* of a request without STEP, which they outlive; NULL: none */
   int64_t arena_limit;                   /* most bytes of an arena; 0: no limit */
+  bool host_optimizer; /* with [optimizer] place = auto: parameters and optimizer state are on the host */
   const struct tn_recorded_choices
       *choices; /* recorded by an earlier run and to be repeated; NULL: choose anew */
   /* For tn_programs_open: the input slots of the executor, or a function of `context` that counts them after
@@ -75,6 +76,7 @@ typedef struct tn_program_set {
   tn_state_map *map;
   const tn_loader *loaders[2];                  /* as requested */
   const tn_freeze *freeze;                      /* the run's */
+  bool host_optimizer;                          /* parameters and optimizer state are on the host */
   tn_update_info update;                        /* of the only phase, or of all of [group.NAME] freeze = N */
   tn_update_info turns[TN_MAX_PHASES];          /* of each [phase NAME] (tn_phase_update) */
   tn_watched_parameters watched[TN_MAX_PHASES]; /* of the WATCH of each phase */
@@ -102,6 +104,12 @@ tn_status tn_programs_compile(tn_run *run, const tn_target *target, const tn_pro
  * choices, and reports fallbacks. A failure names the largest batch that fits. */
 tn_status tn_programs_build(tn_run *run, const tn_target *target, const tn_program_request *request,
                             tn_program_set *set);
+/* Whether [optimizer] place may put states in memory of the host: the device has memory of its own and a
+ * fallback, trains alone, and the optimizer updates each element by itself. */
+bool tn_programs_can_place(const tn_run *run, const tn_target *target);
+/* With place = host, TN_EINVAL where it may not, with the line. A device that computes in memory of the host
+ * has one place. */
+tn_status tn_programs_check_place(tn_run *run, const tn_target *target);
 /* Whether [run] memory_limit and the memory of the device are enough for the programs and so many input
  * slots. */
 bool tn_programs_fit(const tn_run *run, const tn_target *target, const tn_program_set *set, int32_t slots);

@@ -6,7 +6,7 @@
 static bool fallbacks_include(const tn_program *program, const tn_fallback *f) {
   for (int32_t i = 0; i < program->n_segments; i++) {
     const tn_segment *s = &program->segments[i];
-    for (int32_t k = s->first; s->fallback && k < s->first + s->n; k++) {
+    for (int32_t k = s->first; s->fallback && !s->placed && k < s->first + s->n; k++) {
       tn_fallback other = tn_program_fallback(program, s, k);
       if (tn_text_equal(other.op, f->op) && tn_text_equal(other.where, f->where)) return true;
     }
@@ -34,7 +34,7 @@ void tn_programs_report_fallbacks(const tn_run *run, const tn_program_set *set) 
   for (int32_t p = 0; p < set->n; p++)
     for (int32_t i = 0; i < set->list[p]->n_segments; i++) {
       const tn_segment *s = &set->list[p]->segments[i];
-      for (int32_t k = s->first; s->fallback && k < s->first + s->n; k++) {
+      for (int32_t k = s->first; s->fallback && !s->placed && k < s->first + s->n; k++) {
         tn_fallback f = tn_program_fallback(set->list[p], s, k);
         if (!fallbacks_were_reported(set, p, &f)) fallbacks_log(run, set->list[p], &f);
       }

@@ -54,6 +54,7 @@ static tn_status optimizer_state_region(tn_updater *u, const tn_gradient_part *p
   TN_TRY(tn_state_map_region(u->map, full, dtype, region));
   if (part->blocks) tn_state_map_align(u->map, *region, (int32_t)(TN_STATE_BLOCK / per));
   tn_state_map_divide(u->map, *region, u->shards);
+  u->map->regions.v[*region].host = u->host;
   return TN_OK;
 }
 

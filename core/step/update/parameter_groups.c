@@ -211,7 +211,7 @@ tn_val tn_updater_option(tn_build *b, void *context, const char *name) {
   tn_val value = 0, result = 0;
   tn_status status = parameter_groups_add_input(u, name, &value);
   if (status == TN_OK && (u->info->n_groups == 1 || value == 0)) return value;
-  if (status == TN_OK && (u->one || u->shards > 1)) { /* the parameters of a bucket are of one group */
+  if (status == TN_OK && (u->one || u->buckets)) { /* the parameters of a bucket are of one group */
     int32_t group = u->one ? u->one->group : u->params[u->part->first].group;
     return tn_reshape(b, tn_slice_axis(b, value, 0, group, group + 1), 0, NULL);
   }

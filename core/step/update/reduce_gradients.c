@@ -6,7 +6,8 @@
  * vector: the memory pass computes gradients there and runs the collective in place, so there are no copies.
  * [distributed] reduce_dtype is the dtype of the sums over ranks: each bucket, still scaled by the loss
  * scale, is cast to it before the reduction. The update casts the sums to f32.
- * With a sharded optimizer a bucket is a part, and a rank gets the sums of the elements that it updates.
+ * With a sharded optimizer a bucket is a part, and a rank gets the sums of the elements that it updates. With
+ * one on the host a bucket is a part as well, and copied to the host as soon as it is complete.
  * Micro-batches accumulate their gradients in f32, bucket by bucket, in a region; only the program of the
  * last micro-batch, the step, reduces the sums. */
 #include "core/step/update/update_stages.h"
@@ -21,6 +22,7 @@ typedef struct tn_bucket {
 
 bool tn_updater_ends_bucket(const tn_updater *u, int64_t bytes, const tn_trained_parameter *next) {
   const tn_bucket_cuts *cuts = u->cuts;
+  if (u->host && u->settings->bucket == TN_BUCKET_AUTO) return bytes >= TN_HOST_BUCKET;
   if (u->settings->bucket != TN_BUCKET_AUTO) return bytes >= u->settings->bucket;
   for (int32_t i = 0; cuts != NULL && i < cuts->n; i++)
     if (tn_text_equal(cuts->first[i], next->state->path)) return true;

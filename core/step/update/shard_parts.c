@@ -1,5 +1,6 @@
 /* core/step/update/shard_parts.c: the parts of an update that is divided among ranks
- * (docs/decisions/0063-sharded-optimizer.md).
+ * (docs/decisions/0063-sharded-optimizer.md), or runs on the host
+ * (docs/decisions/0111-optimizer-on-the-host.md).
  *
  * A part is one bucket of gradients, with a region of its own, of which each rank updates a contiguous piece
  * (tn_state_map_divide in core/compile/state_map.h).

@@ -233,8 +233,10 @@ static tn_status update_emit_with(tn_training_graph *t, tn_update_info *info,
                   .n_params = t->n_params,
                   .row_major = tn_updater_sees_parameters(t->settings),
                   .shards = tn_settings_shards(t->settings, t->model->graph->ranks),
+                  .host = t->host,
                   .scale = t->scale,
                   .watched = t->watched};
+  u.buckets = u.shards > 1 || u.host;
   /* the update belongs to no layer, but its random streams need the seed */
   tn_build_frame frame = {.prefix = "",
                           .where = "",

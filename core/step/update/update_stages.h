@@ -5,7 +5,8 @@
  * sharpness.c          sharpen                  [optimizer] sharpness: gradients at perturbed parameters
  * gradient_parts.c     divide                   the parameters with gradients of one dtype, trained from one
  *                                               epoch
- * shard_parts.c        divide                   with a sharded optimizer: a part for each bucket
+ * shard_parts.c        divide                   with an optimizer that is sharded or on the host: a part for
+ *                                               each bucket
  * reduce_gradients.c   reduce, accumulate       one flat vector a part, over ranks and micro-batches
  * parameter_groups.c   group, option            [group.NAME], values of scheduled options
  * layer_depths.c       find_depths              [optimizer] layer_decay: the layers of the parameters
@@ -33,10 +34,10 @@ typedef struct tn_gradient_part {
   int32_t dtype;    /* in which the gradients are computed */
   bool blocks;      /* states in 8 bits: rows of TN_STATE_BLOCK elements, where each parameter begins one */
   int32_t first, n; /* parameters */
-  int32_t bucket;   /* with a sharded optimizer a part is one bucket, and this is its number; else -1 */
-  int64_t count;    /* elements of the region, set by `allocate` */
-  int64_t held;     /* those that this rank updates: all, or its share of a sharded optimizer */
-  tn_val gradient;  /* of those, as one vector: set by `reduce`, f32 from `unscale` on */
+  int32_t bucket;  /* of an updater that divides by buckets, a part is one, and this is its number; else -1 */
+  int64_t count;   /* elements of the region, set by `allocate` */
+  int64_t held;    /* those that this rank updates: all, or its share of a sharded optimizer */
+  tn_val gradient; /* of those, as one vector: set by `reduce`, f32 from `unscale` on */
 } tn_gradient_part;
 
 /* Parameters whose scheduled options have the same values. */
@@ -72,6 +73,8 @@ typedef struct tn_updater {
   bool row_major; /* `reduce` packs row-major gradients, because not all that reads them is elementwise */
   tn_update_group *groups;         /* info->n_groups: those of the settings first, in their order */
   int32_t shards;                  /* the ranks that share the update; 1: each updates all parameters */
+  bool host;                       /* tn_training_graph.host */
+  bool buckets;                    /* a part for each bucket: the optimizer is sharded, or on the host */
   const tn_gradient_part *part;    /* the current part */
   const tn_trained_parameter *one; /* optimizers for one parameter at a time: the current parameter */
   struct tn_block_loop *loop;      /* of the current part's blocks; NULL: none */
@@ -103,7 +106,7 @@ tn_status tn_updater_sum_gradients(tn_updater *u, tn_val *sums);
 /* Decides which gradients stay in low precision, casts the others to f32, and sorts the parameters. After
  * `group`. */
 tn_status tn_updater_divide(tn_updater *u);
-/* With a sharded optimizer: notes which parameters may share a bucket, before they are sorted; then divides a
+/* With parts of one bucket: notes which parameters may share a bucket, before they are sorted; then divides a
  * part, whose parameters are in `sorted`, into parts of one bucket each. */
 tn_status tn_updater_find_kinds(tn_updater *u);
 tn_status tn_updater_divide_part(tn_updater *u, const tn_gradient_part *part, tn_trained_parameter *sorted);
@@ -196,6 +199,10 @@ tn_val tn_dynamic_map_encode(tn_build *b, tn_val magnitude, tn_val sign, bool po
 /* Frame callback: the value of a scheduled option for the current parameters; 0: it is a number. */
 tn_val tn_updater_option(tn_build *b, void *updater, const char *name);
 
+/* Bytes of a bucket of f32 of an update on the host, where the settings give none: the update of one begins
+ * when its gradients are there, and the last one runs when the device has nothing left to do. */
+enum { TN_HOST_BUCKET = 32 << 20 };
+
 /* Elements of a block of a state in 8 bits, and of the smallest parameter with such states. */
 enum { TN_STATE_BLOCK = 256, TN_STATE_LEAST = 4096 };
 /* Gives the parameters of each part contiguous locations in a region. */
@@ -205,7 +212,7 @@ tn_status tn_updater_allocate(tn_updater *u);
 const char *tn_updater_own(const tn_updater *u, const char *prefix, const char *name);
 /* The name of the part's region of parameters or optimizer state, "param.f32", "param.f32.bf16" if the
  * gradients are bf16, "param.f32.int8" if states have 8 bits, "param.f32.bf16.4" if they are trained from
- * epoch 4 on, and "param.f32.bf16.4.b2" if they are bucket 2 of a sharded optimizer, and "param.f32/critic"
+ * epoch 4 on, and "param.f32.bf16.4.b2" if they are bucket 2 where buckets are parts, and "param.f32/critic"
  * of [phase critic]; in the updater's arena. NULL: out of memory. */
 const char *tn_updater_region(const tn_updater *u, const tn_gradient_part *part, const char *name);
 /* The path of the counter of the part's updates, TN_UPDATES_STATE, "run.updates.4", or of a [phase NAME],

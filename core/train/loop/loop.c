@@ -119,7 +119,7 @@ static tn_status loop_save(tn_training *t, const char *name) {
 /* Averages that are divided among ranks are gathered for validation alone. */
 static tn_status loop_gather_averages(const tn_training *t) {
   const tn_settings *s = &t->run->settings;
-  bool divided = tn_settings_shards(s, tn_run_ranks(t->run)) > 1;
+  bool divided = tn_settings_shards(s, tn_run_ranks(t->run)) > 1 || t->set.host_optimizer;
   return divided && tn_settings_average(s) ? tn_programs_refresh(&t->set, t->executor) : TN_OK;
 }
 

@@ -47,7 +47,8 @@ static void expect(const char *text, bool captures, const char *expected) {
   for (int32_t i = 0; i < n; i++) {
     const tn_capture_part *p = &parts[i];
     at += (size_t)snprintf(got + at, sizeof got - at, "%c%d %d", p->captured ? '[' : '(', p->first, p->n);
-    if (p->awaits >= 0) at += (size_t)snprintf(got + at, sizeof got - at, " <-%d", p->awaits);
+    int32_t awaits = p->awaits.of[TN_STREAM_COMM];
+    if (awaits >= 0) at += (size_t)snprintf(got + at, sizeof got - at, " <-%d", awaits);
     int32_t joins = p->joins.of[TN_STREAM_COMM];
     if (joins >= 0) at += (size_t)snprintf(got + at, sizeof got - at, " ->%d", joins);
     at += (size_t)snprintf(got + at, sizeof got - at, "%c", p->captured ? ']' : ')');
