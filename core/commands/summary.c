@@ -98,6 +98,7 @@ tn_status tn_run_summary(tn_run *run, char **json) {
                               .ops = run->ops,
                               .batch = 1,
                               .seed = (uint64_t)run->settings.run.seed,
+                              .quantize = &run->settings.quantize,
                               .emit = run->emit,
                               .user = run->emit_user};
   tn_model model;

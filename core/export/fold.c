@@ -22,6 +22,12 @@ const char *tn_export_state_path(const tn_graph *g, const tn_gnode *node, int32_
   return maker->op == &tn_op_state && a->type.dtype == TN_F32 ? a->path : NULL;
 }
 
+const char *tn_export_kernel_path(const tn_graph *g, const tn_gnode *conv) {
+  tn_val v = conv->in[CONV_KERNEL];
+  if (!tn_graph_is(g, v, "fake_quantize_channels")) return tn_export_state_path(g, conv, CONV_KERNEL);
+  return tn_export_state_path(g, tn_graph_maker(g, v), 0);
+}
+
 /* Whether operands from `first` on are states, or absent. */
 static bool fold_has_states(const tn_graph *g, const tn_gnode *node, int32_t first) {
   for (int32_t i = first; i < node->n_in; i++)
@@ -32,7 +38,8 @@ static bool fold_has_states(const tn_graph *g, const tn_gnode *node, int32_t fir
 static bool fold_fits(const tn_graph *g, const int32_t *reads, const tn_gnode *norm) {
   if (strcmp(norm->op->item.name, "batch_norm_apply") != 0 || reads[norm->in[NORM_X]] != 1) return false;
   const tn_gnode *conv = tn_graph_maker(g, norm->in[NORM_X]);
-  return fold_is_conv(conv) && fold_has_states(g, norm, NORM_MEAN) && fold_has_states(g, conv, CONV_KERNEL);
+  return fold_is_conv(conv) && fold_has_states(g, norm, NORM_MEAN) &&
+         tn_export_kernel_path(g, conv) != NULL && fold_has_states(g, conv, CONV_BIAS);
 }
 
 tn_val *tn_export_fold_find(tn_arena *arena, const tn_graph *g, const int32_t *reads) {
@@ -106,6 +113,17 @@ static tn_status fold_contents(const fold_reader *r, const tn_export_norm *norm,
   TN_TRY(r->read(r->context, path, to, (size_t)count * sizeof *to));
   for (int64_t i = 0; i < count; i++) to[i] *= factor[i / row];
   return TN_OK;
+}
+
+tn_status tn_export_fold_factors(tn_env *env, tn_export_read *read, void *context, const tn_export_norm *norm,
+                                 float *factor) {
+  const fold_reader r = {read, context};
+  size_t n = (size_t)norm->channels;
+  float *room = tn_alloc(env, n * 4 * sizeof *room + 1);
+  if (room == NULL) return TN_ENOMEM;
+  tn_status status = fold_factors(&r, norm, factor, room, room + n);
+  tn_release(env, room);
+  return status;
 }
 
 tn_status tn_export_fold_read(tn_env *env, tn_export_read *read, void *context, const tn_export_norm *norm,

@@ -21,6 +21,7 @@ static tn_status trained_build(tn_trained_model *m, int64_t batch, const tn_prep
                                     .length = tn_settings_longest(&run->settings),
                                     .seed = (uint64_t)run->settings.run.seed,
                                     .freeze = &run->settings.freeze,
+                                    .quantize = &run->settings.quantize,
                                     .prepared = prepared != NULL && prepared->n > 0 ? prepared : NULL,
                                     .emit = run->emit,
                                     .user = run->emit_user};

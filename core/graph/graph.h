@@ -188,6 +188,8 @@ tn_status tn_graph_parse(tn_env *env, struct tn_op_table *ops, const char *text,
 
 /* ---- builders ---- */
 
+enum { TN_FRAME_OPERANDS = 4 };
+
 /* The context of a callback that emits: the answers to tn_build_in, tn_build_yield, tn_build_state ... A call
  * whose member is unset fails as not available. Made by core/model, differentiation and the update. */
 typedef struct tn_build_frame {
@@ -211,6 +213,10 @@ typedef struct tn_build_frame {
   tn_val (*param)(tn_build *b, void *context, const char *name, const tn_type *type, const char *init);
   tn_val (*counter)(tn_build *b, void *context, int32_t which);
   void (*commit)(tn_build *b, void *context, tn_val state, tn_val now);
+  /* Called in front of each op of the frame with its n operands, at most TN_FRAME_OPERANDS, which it may
+   * replace by values that it emits. NULL: none is replaced. */
+  void (*operands)(tn_build *b, void *context, const tn_op *op, const void *attributes, tn_val *in,
+                   int32_t n);
   /* the full path of a parameter or state; NULL: prefix.name. Returns NULL when memory ran out. */
   const char *(*path)(void *context, const char *name);
 } tn_build_frame;

@@ -208,6 +208,12 @@ tn_status tn_use_apply(const tn_model_scope *scope, const tn_use *use, tn_result
 tn_status tn_use_layer(const tn_model_scope *scope, const tn_use *use, const tn_layer_kind *kind,
                        tn_results *results);
 
+/* quantize.c: whether [quantize] names the layer; NULL: it names none. */
+bool tn_quantizes(const tn_quantize *quantize, const char *layer);
+/* Rounds the input and the weight of a product or convolution of such a layer, of whose operands they are the
+ * first two. In the layer's frame. */
+void tn_layer_quantize(tn_build *b, const tn_quantize *quantize, const tn_op *op, const void *attributes,
+                       tn_val *in, int32_t n);
 /* adapt.c: adds the layer's adapter to its first output where [adapt] names the layer, inside of its frame.
  */
 tn_status tn_layer_adapt(const tn_model_scope *scope, const tn_use *use, tn_results *results);

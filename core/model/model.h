@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/base/adapters.h"
+#include "core/base/quantize.h"
 #include "core/config/options/options.h"
 #include "core/config/language/syntax.h"
 #include "core/graph/graph.h"
@@ -94,6 +95,7 @@ struct tn_model_request {
   int32_t n_moved;
   const tn_freeze *freeze; /* the parameters and buffers that training keeps in `epoch`; NULL: none */
   int64_t epoch;
+  const tn_quantize *quantize; /* of operands of layers; NULL: none */
   const tn_adapters *adapters; /* of layers; NULL: none */
   bool training;               /* layers behave as in training */
   bool measured;               /* with losses and metrics, which need the targets */

@@ -2,6 +2,9 @@
  * ops. Results for NaN and infinities, and gradients at kinks, are PyTorch's. */
 #include "core/ops/rows.h"
 
+ROW(detach, "x, through which no gradient goes", UNARY BOTH, .flags = TN_OP_NONDIFF, .formula = "y = x",
+    .aliases = "stop_gradient");
+
 /* ---- powers, logarithms ---- */
 
 ROW(square, "x^2", UNARY BOTH, .formula = "y = x * x");

@@ -94,6 +94,8 @@ AT(tn_random_attributes, a, 24); AT(tn_random_attributes, b, 32); AT(tn_random_a
 PLAIN(tn_spread_attributes, 40, 8); AT(tn_spread_attributes, starts, 0); AT(tn_spread_attributes, index, 16);
 AT(tn_spread_attributes, count, 32);
 PLAIN(tn_numbers_attributes, 32, 8); AT(tn_numbers_attributes, v, 0);
+PLAIN(tn_quantize_attributes, 16, 8); AT(tn_quantize_attributes, bits, 0);
+AT(tn_quantize_attributes, axis, 8);
 PLAIN(tn_gelu_attributes, 4, 4); AT(tn_gelu_attributes, approximate, 0);
 PLAIN(tn_leaky_relu_attributes, 8, 8); AT(tn_leaky_relu_attributes, slope, 0);
 PLAIN(tn_dropout_attributes, 16, 8); AT(tn_dropout_attributes, p, 0); AT(tn_dropout_attributes, stream, 8);

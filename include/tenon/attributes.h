@@ -56,6 +56,14 @@ typedef struct tn_numbers_attributes {
   double v[4];
 } tn_numbers_attributes;
 
+/* fake_quantize, fake_quantize_channels. A scale is at least TN_QUANTIZE_LEAST_SCALE, the spacing of f32 at
+ * 1, as in PyTorch. */
+#define TN_QUANTIZE_LEAST_SCALE 0x1p-23
+typedef struct tn_quantize_attributes {
+  int64_t bits;
+  int64_t axis; /* of fake_quantize_channels */
+} tn_quantize_attributes;
+
 typedef struct tn_gelu_attributes {
   int32_t approximate; /* 0 none (erf), 1 tanh */
 } tn_gelu_attributes;

@@ -1043,6 +1043,14 @@ static inline tn_val tn_deg2rad(tn_build *build, tn_val x) {
   return tn_op_end(build);
 }
 
+/* detach: x, through which no gradient goes
+ *   (x:T) -> (y:T); T in u8 i8 i32 i64 f16 bf16 f32 f64 */
+static inline tn_val tn_detach(tn_build *build, tn_val x) {
+  tn_op_begin(build, "detach");
+  tn_op_arg(build, x);
+  return tn_op_end(build);
+}
+
 /* diag: a matrix with the vector x on a diagonal, or a diagonal of the matrix x
  *   (x:T) -> (y:T)
  *   diagonal: the diagonal, counted to the right; below the main one where negative; default 0 */
@@ -1240,6 +1248,38 @@ static inline tn_val tn_extend(tn_build *build, tn_val x, int64_t n_low, const i
   tn_op_set_ints(build, "high", n_high, high);
   tn_op_set_int(build, "mode", mode);
   tn_op_set_float(build, "value", value);
+  return tn_op_end(build);
+}
+
+/* fake_quantize: the nearest of 2^bits evenly spaced numbers, of which one is 0, between low and high; x
+ * where low is above high
+ * The gradient is straight-through: that of x inside of the range, 0 outside; low and high have none. Y.
+ * Bengio et al., "Estimating or propagating gradients through stochastic neurons", 2013; B. Jacob et al.,
+ * "Quantization and training of neural networks for efficient integer-arithmetic-only inference", CVPR
+ * 2018.
+ *   (x:T, low:T, high:T) -> (y:T); T in f16 bf16 f32 f64
+ *   bits: there are 2^bits numbers, or one less; [2, 16]; default 8 */
+static inline tn_val tn_fake_quantize(tn_build *build, tn_val x, tn_val low, tn_val high, int64_t bits) {
+  tn_op_begin(build, "fake_quantize");
+  tn_op_arg(build, x);
+  tn_op_arg(build, low);
+  tn_op_arg(build, high);
+  tn_op_set_int(build, "bits", bits);
+  return tn_op_end(build);
+}
+
+/* fake_quantize_channels: the nearest of 2^bits - 1 evenly spaced numbers, symmetric around 0, that reach
+ * as far as the largest element of each slice
+ * For weights: slice i along the axis is output channel i. The gradient is straight-through: no element is
+ * outside of its range.
+ *   (x:T) -> (y:T); T in f16 bf16 f32 f64
+ *   bits: there are 2^bits numbers, or one less; [2, 16]; default 8
+ *   axis: dimension of whose slices each has a range, -rank .. rank-1; default 0 */
+static inline tn_val tn_fake_quantize_channels(tn_build *build, tn_val x, int64_t bits, int64_t axis) {
+  tn_op_begin(build, "fake_quantize_channels");
+  tn_op_arg(build, x);
+  tn_op_set_int(build, "bits", bits);
+  tn_op_set_int(build, "axis", axis);
   return tn_op_end(build);
 }
 

@@ -71,6 +71,8 @@ def randomize(path):
         if w.dtype == np.float32:
             move = rng.standard_normal(w.shape).astype(np.float32)
             weights[name] = np.abs(w + 0.3 * move) + 0.5 if name.endswith("running_var") else w + 0.03 * move
+            if name.endswith((".input_min", ".input_max")):
+                weights[name] = 3 * np.abs(1 + move) * np.float32(-1 if name.endswith("min") else 1)
     save_file(weights, path)
 
 

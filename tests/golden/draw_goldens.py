@@ -9,7 +9,7 @@ again. FOLDER gets a file for each op, or one called NAME; the same SEED draws t
 and runs them. The file drawn.safetensors has the ops that no other file of goldens has:
 
     python3 tests/golden/draw_goldens.py tests/golden --cases 2 --file drawn attention_grad conv3d_grad_input \\
-        conv3d_grad_weight cumulative gelu_grad layer_norm_grad max_pool2d_grad
+        conv3d_grad_weight cumulative gelu_grad layer_norm_grad max_pool2d_grad detach fake_quantize fake_quantize_channels
 """
 import argparse
 import pathlib

@@ -71,6 +71,7 @@ typedef struct tn_case {
   int32_t fill;                                        /* read by emitters that several ops share */
   int32_t dtypes;                                      /* TN_CASE_... */
   bool forward_only;                                   /* the gradient is not compared */
+  bool straight_through; /* the gradient is no derivative, so there are no finite differences of it */
   /* The gradient is compared in f32 and f64 only: in narrower types its differences cancel to noise. */
   bool wide_gradient;
   int32_t variance; /* the number of the result that is the variance of result 0; 0 where the op has none */

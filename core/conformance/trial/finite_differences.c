@@ -210,6 +210,7 @@ static tn_status compare_input(difference_trial *p, int32_t input) {
 }
 
 static tn_status run_differences(difference_trial *p) {
+  if (p->trial->c->straight_through) return verdict_no_gradient(p);
   TN_TRY(make_difference_graph(p));
   if (!is_undecided(p)) return TN_OK;
   fill_difference_inputs(p);

@@ -30,7 +30,9 @@ const char *export_fold_weight(const export_use *u, bool is_shift) {
   if (by == 0) return NULL;
   const tn_export_norm *norm = tn_export_fold_norm(&x->arena, x->graph, u->node, by);
   if (norm == NULL) return NULL;
-  const char *kernel = tn_export_state_path(x->graph, u->node, CONV_KERNEL);
+  const char *kernel = tn_export_kernel_path(x->graph, u->node);
+  if (!is_shift && tn_export_state_path(x->graph, u->node, CONV_KERNEL) == NULL)
+    return NULL; /* it is rounded */
   export_weight w = {
       .path = kernel, .type = *export_type(u, CONV_KERNEL), .norm = norm, .is_shift = is_shift};
   if (is_shift) {

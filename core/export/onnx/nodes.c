@@ -222,11 +222,13 @@ static const char *weight_cast(export_graph *x, const export_weight *w, int32_t 
 const char *export_weight_name(export_graph *x, const export_weight *weight) {
   export_weight w = *weight;
   int32_t dtype = w.stored = w.type.dtype;
-  w.name = export_new_name(x, w.path);
+  const char *stem = w.scale == NULL ? w.path : tn_arena_printf(&x->arena, "%s_quantized", w.path);
+  w.name = stem != NULL ? export_new_name(x, stem) : NULL;
   if (w.name == NULL) return NULL;
   if (weight_is_narrow(x, dtype)) w.type.dtype = x->precision;
+  if (w.scale != NULL) w.type.dtype = TN_I8;
   if (tn_vec_push(x->env, &x->weights, w) != TN_OK) return NULL;
-  return w.type.dtype != dtype ? weight_cast(x, &w, dtype) : w.name;
+  return w.type.dtype != dtype && w.scale == NULL ? weight_cast(x, &w, dtype) : w.name;
 }
 
 static const char *weight_of_state(export_graph *x, const tn_gnode *maker) {

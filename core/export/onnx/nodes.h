@@ -51,6 +51,7 @@ typedef struct export_weight {
   bool transposed;            /* the state's two dimensions are exchanged */
   const tn_export_norm *norm; /* that is folded into it; NULL: none */
   bool is_shift;              /* the bias that comes of folding; it has no state of its own */
+  const float *scale; /* of each slice of dimension 0 of whole numbers, weight / scale; NULL: others */
 } export_weight;
 
 /* An op that cannot be expressed, once for each reason. */
@@ -67,6 +68,8 @@ typedef struct export_graph {
   int32_t opset;
   int32_t precision; /* dtype of floating weights in the file */
   bool fold;
+  tn_export_read *read; /* of states */
+  void *context;
   const int32_t *reads;           /* by value: by how many operands and outputs it is read */
   tn_val *folded;                 /* by value: the convolution whose batch norm makes it; 0: none */
   const char **names;             /* by value: in the file; NULL: not yet */
@@ -107,7 +110,7 @@ const export_row *export_row_of(export_graph *x, const tn_gnode *node, int32_t *
 
 extern const export_row export_rows_pointwise[], export_rows_activations[], export_rows_reductions[],
     export_rows_shape[], export_rows_fill[], export_rows_index[], export_rows_products[],
-    export_rows_windows[], export_rows_norms[],
+    export_rows_windows[], export_rows_norms[], export_rows_quantize[],
     export_rows_recurrence[]; /* each ends with a row without a name */
 
 /* ---- express.c ---- */
@@ -173,5 +176,6 @@ tn_status export_yield(const export_use *u, const char *format, ...) TN_PRINTF(2
 tn_status export_fold_find(export_graph *x);
 /* Whether the node is such a batch norm: then its result is the convolution's. */
 bool export_fold_takes(const export_use *u);
-/* The kernel, or the bias, with the norm of such a convolution; NULL without a message: nothing is folded. */
+/* The kernel, or the bias, with the norm of such a convolution; NULL without a message: nothing is folded, or
+ * the kernel is rounded, and the norm is in its scales. */
 const char *export_fold_weight(const export_use *u, bool is_shift);

@@ -1,4 +1,5 @@
 /* core/export/onnx/weight_data.c: the contents of initializers: read, transposed, folded, rounded. */
+#include <math.h>
 #include <string.h>
 
 #include "core/base/element.h"
@@ -8,6 +9,12 @@ static void weight_round(const tn_type *from_type, const void *from, int32_t dty
   int64_t count = tn_type_count(from_type);
   for (int64_t i = 0; i < count; i++)
     tn_element_store(dtype, to, i, tn_element_load(from_type->dtype, from, i));
+}
+
+/* Whole numbers, weight / scale, of slices along dimension 0. */
+static void weight_quantize(const export_weight *weight, const float *from, int8_t *to) {
+  int64_t count = tn_type_count(&weight->type), slice = count / weight->type.dims[0];
+  for (int64_t i = 0; i < count; i++) to[i] = (int8_t)nearbyintf(from[i] / weight->scale[i / slice]);
 }
 
 /* The type of the state, with the dimensions of the file. */
@@ -28,7 +35,9 @@ static tn_status weight_fill(const export_writer *w, const export_weight *weight
   if (weight->transposed)
     tn_elements_transpose(tn_dtype_size(type.dtype), type.dims[1], type.dims[0], state, turned);
   const char *from = weight->transposed ? turned : state;
-  if (weight->type.dtype != type.dtype)
+  if (weight->scale != NULL)
+    weight_quantize(weight, (const float *)(const void *)from, to);
+  else if (weight->type.dtype != type.dtype)
     weight_round(&type, from, weight->type.dtype, to);
   else
     memcpy(to, from, tn_type_bytes(&type));

@@ -279,6 +279,8 @@ tn_status tn_onnx_export(const tn_onnx_export_request *request, tn_onnx_exported
                     .opset = request->opset,
                     .precision = request->precision,
                     .fold = request->fold,
+                    .read = request->read,
+                    .context = request->context,
                     .nodes = tn_text_new(env),
                     .taken = tn_name_index_new(env),
                     .keys = tn_name_index_new(env)};

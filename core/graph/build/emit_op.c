@@ -1,4 +1,6 @@
 /* core/graph/build/emit_op.c: emits one op: begin, arg, set, end; then its results. */
+#include <string.h>
+
 #include "core/graph/build/builder.h"
 
 /* ---- begin, arg ---- */
@@ -77,11 +79,24 @@ void tn_emit_set_text(tn_build *handle, const char *name, const char *value) {
 
 /* ---- end ---- */
 
+/* Lets the frame replace operands. The ops that it emits for that nest in this one. */
+static tn_status emit_replace(tn_builder *b, const tn_open_op *op) {
+  const tn_build_frame *frame = tn_builder_top(b);
+  size_t n = b->args.n - op->first_arg;
+  tn_val in[TN_FRAME_OPERANDS];
+  if (frame->operands == NULL || n == 0 || n > TN_FRAME_OPERANDS) return TN_OK;
+  memcpy(in, b->args.v + op->first_arg, n * sizeof *in);
+  frame->operands(&b->host.pub, frame->context, op->def->op, op->options.data, in, (int32_t)n);
+  memcpy(b->args.v + op->first_arg, in, n * sizeof *in);
+  return b->status;
+}
+
 static tn_status emit_end(tn_builder *b, tn_open_op *op, tn_val *first) {
   const tn_env *env = b->graph->env;
   const tn_build_frame *frame = tn_builder_top(b);
   tn_status status = tn_options_finish(env, &op->options);
   if (status != TN_OK) return tn_wrap(env, status, "%s", op->def->op->item.name);
+  TN_TRY(emit_replace(b, op));
   const tn_val *in = b->args.n > 0 ? b->args.v + op->first_arg : NULL;
   return tn_graph_add(b->graph, op->def, op->options.data, in, (int32_t)(b->args.n - op->first_arg),
                       frame->prefix, frame->where, first);
@@ -89,11 +104,12 @@ static tn_status emit_end(tn_builder *b, tn_open_op *op, tn_val *first) {
 
 tn_val tn_emit_end(tn_build *handle) {
   tn_builder *b = tn_builder_of(handle);
-  tn_open_op *op = emit_open_op(b, "tn_op_end");
+  const tn_open_op *open = emit_open_op(b, "tn_op_end");
   tn_val first = 0;
-  if (op == NULL) return 0;
-  if (tn_builder_stick(b, emit_end(b, op, &first)) != TN_OK) return 0;
-  b->args.n = op->first_arg;
+  if (open == NULL) return 0;
+  tn_open_op op = *open; /* ops that nest in it move the others */
+  if (tn_builder_stick(b, emit_end(b, &op, &first)) != TN_OK) return 0;
+  b->args.n = op.first_arg;
   b->ops.n--;
   return first;
 }

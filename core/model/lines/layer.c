@@ -230,6 +230,13 @@ static tn_status layer_refuse_unnamed(const tn_model_scope *scope, const tn_use 
                   name != NULL ? name : "name:", use->text != NULL ? use->text : use->call->layer);
 }
 
+/* Implements the frame's member of a layer that [quantize] names. */
+static void layer_operands(tn_build *b, void *context, const tn_op *op, const void *attributes, tn_val *in,
+                           int32_t n) {
+  const tn_layer_context *c = context;
+  tn_layer_quantize(b, c->scope->assembly->request->quantize, op, attributes, in, n);
+}
+
 static tn_status layer_build(const tn_model_scope *scope, const tn_use *use, const tn_layer_kind *kind,
                              tn_results *results) {
   tn_assembly *a = scope->assembly;
@@ -250,7 +257,8 @@ static tn_status layer_build(const tn_model_scope *scope, const tn_use *use, con
                           .context = &context,
                           .layer = layer_nested,
                           .option_value = layer_option_value,
-                          .path = layer_state_path};
+                          .path = layer_state_path,
+                          .operands = tn_quantizes(a->request->quantize, use->path) ? layer_operands : NULL};
   tn_builder_push(a->b, &frame);
   tn_status status = tn_layer_emit_ops(a->b, kind, options.data);
   /* the builder keeps the first error, which is the cause; the layer's status may be a consequence */

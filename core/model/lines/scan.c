@@ -219,10 +219,11 @@ static tn_status scan_check_commits(const scan_run *s, size_t before) {
   const tn_assembly *a = s->scope->assembly;
   const tn_graph *g = tn_builder_graph(a->b);
   if (g->commits.n == before) return TN_OK;
-  return tn_failf(a->env, TN_EINVAL,
-                  "block '%s' changes the state '%s' in each step, expected layers without statistics: "
-                  "layer_norm in the place of batch_norm",
-                  s->block, g->commits.v[before].path);
+  const char *path = g->commits.v[before].path;
+  return tn_failf(
+      a->env, TN_EINVAL, "block '%s' changes the state '%s' in each step, expected %s", s->block, path,
+      tn_quantize_layer(path) > 0 ? "[quantize] match without the layers of the block"
+                                  : "layers without statistics: layer_norm in the place of batch_norm");
 }
 
 /* *known is false behind a mistake in the block, which is told. */

@@ -97,10 +97,13 @@ static bool weights_is_same_type(const tn_placement *state, const tn_safetensor 
          tn_type_same_dims(&tensor->type, &state->type);
 }
 
-/* States that the file need not have: of a base those of adapters, and of adapters those of the base. */
+/* States that the file need not have: of a base those of adapters, and of adapters those of the base; ranges
+ * of [quantize], where the file is of a training without it. */
 static bool weights_may_miss(const tn_weights_reader *w, const tn_stored_state *stored) {
   const tn_settings *s = &w->run->settings;
-  if (s->adapters.n == 0 || !(w->source->kinds & TN_STATES_OF_MODEL)) return false;
+  if (!(w->source->kinds & TN_STATES_OF_MODEL)) return false;
+  if (s->quantize.given && tn_quantize_layer(stored->name) > 0) return true;
+  if (s->adapters.n == 0) return false;
   return w->note->adapters ? tn_frozen_until(&s->freeze, stored->name) == TN_FROZEN_FOREVER
                            : tn_adapter_owns(stored->name);
 }

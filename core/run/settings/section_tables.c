@@ -380,6 +380,23 @@ static const tn_option prune_rows[] = {
            "the least magnitudes of each parameter, or of all"),
     TN_OPT_END};
 
+static const tn_option quantize_rows[] = {
+    TN_OPT(tn_quantize_section, match, TN_OPT_TEXT, "*", NULL,
+           "patterns of the paths of linear and convolution layers that compute with rounded inputs and "
+           "weights, with * for any part: conv*, fc"),
+    TN_OPT(tn_quantize_section, input_bits, TN_OPT_INT, "8", "[2, 8]",
+           "an input has 2^input_bits numbers, of which one is 0"),
+    TN_OPT(tn_quantize_section, weight_bits, TN_OPT_INT, "8", "[2, 8]",
+           "each output channel of a weight has 2^weight_bits - 1 numbers, symmetric around 0"),
+    TN_OPT(tn_quantize_section, observer, TN_OPT_ENUM, "average", "average|minmax",
+           "the range of an input: average: a moving average of those of the batches; minmax: from the least "
+           "to the greatest element of all batches"),
+    TN_OPT(tn_quantize_section, averaging, TN_OPT_FLOAT, "0.01", "(0, 1]",
+           "the part of a batch's range in the moving average"),
+    TN_OPT(tn_quantize_section, observe, TN_OPT_INT, "0", ">= 0",
+           "the ranges of inputs stay after so many steps; 0: they move in all"),
+    TN_OPT_END};
+
 static const tn_option source_rows[] = {TN_OPT(tn_source_section, source, TN_OPT_TEXT, NULL, NULL,
                                                "name of the source; its keys are those in [data]"),
                                         TN_OPT_END};
@@ -425,13 +442,29 @@ TABLE(phase, tn_phase_section, phase_rows,
       "[phase NAME]: a part of the model that is trained in its turn, by losses and an optimizer of its own");
 TABLE(prune, tn_prune_section, prune_rows,
       "weights of small magnitude that become zero in training, and stay so");
+TABLE(quantize, tn_quantize_section, quantize_rows,
+      "training for 8 bits: inputs and weights of layers are rounded as a program of whole numbers rounds "
+      "them");
 TABLE(adapt, tn_adapt_section, adapt_rows,
       "adapters of low rank: the model's own weights are frozen; [adapt.NAME]: others, for other layers");
 TABLE(source, tn_source_section, source_rows,
       "[source NAME]: a source that the source of [data] joins with others, as concat and zip do");
-const tn_item *const tn_settings_tables[] = {&tn_table_run,     &tn_table_model,       &tn_table_block,
-                                             &tn_table_data,    &tn_table_source,      &tn_table_optimizer,
-                                             &tn_table_group,   &tn_table_phase,       &tn_table_prune,
-                                             &tn_table_adapt,   &tn_table_schedule,    &tn_table_precision,
-                                             &tn_table_backend, &tn_table_distributed, &tn_table_weights,
-                                             &tn_table_sweep,   &tn_table_plugins,     NULL};
+const tn_item *const tn_settings_tables[] = {&tn_table_run,
+                                             &tn_table_model,
+                                             &tn_table_block,
+                                             &tn_table_data,
+                                             &tn_table_source,
+                                             &tn_table_optimizer,
+                                             &tn_table_group,
+                                             &tn_table_phase,
+                                             &tn_table_prune,
+                                             &tn_table_quantize,
+                                             &tn_table_adapt,
+                                             &tn_table_schedule,
+                                             &tn_table_precision,
+                                             &tn_table_backend,
+                                             &tn_table_distributed,
+                                             &tn_table_weights,
+                                             &tn_table_sweep,
+                                             &tn_table_plugins,
+                                             NULL};

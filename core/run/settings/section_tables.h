@@ -44,13 +44,22 @@ typedef struct tn_adapt_section {
   const char *train;
 } tn_adapt_section;
 
+typedef struct tn_quantize_section {
+  const char *match;
+  int64_t input_bits, weight_bits;
+  int32_t observer;
+  double averaging;
+  int64_t observe;
+} tn_quantize_section;
+
 typedef struct tn_source_section {
   const char *source;
 } tn_source_section;
 
 extern const tn_item tn_table_run, tn_table_backend, tn_table_data, tn_table_optimizer, tn_table_schedule,
     tn_table_distributed, tn_table_weights, tn_table_precision, tn_table_plugins, tn_table_model,
-    tn_table_block, tn_table_group, tn_table_phase, tn_table_prune, tn_table_adapt, tn_table_source, tn_table_sweep;
+    tn_table_block, tn_table_group, tn_table_phase, tn_table_prune, tn_table_quantize, tn_table_adapt,
+    tn_table_source, tn_table_sweep;
 
 /* items.c: keeps a mistake and goes on. Sections whose reader failed are not looked at again. */
 tn_status tn_settings_note(tn_env *env, tn_ini *ini, const char *section, tn_status status);
@@ -119,6 +128,8 @@ tn_status tn_settings_read_turns(tn_env *env, tn_registry *registry, tn_ini *ini
 tn_status tn_settings_read_adapters(tn_env *env, tn_ini *ini, tn_settings *s);
 /* prune.c: [prune], after [distributed]. */
 tn_status tn_settings_read_prune(tn_env *env, tn_ini *ini, tn_settings *s);
+/* quantize.c: [quantize], after [adapt]. */
+tn_status tn_settings_read_quantize(tn_env *env, tn_ini *ini, tn_settings *s);
 /* limits.c: [run] limit_train, limit_valid, overfit. */
 tn_status tn_settings_read_limits(tn_env *env, tn_ini *ini, tn_settings *settings);
 /* keep.c: [run] keep_every and target. */

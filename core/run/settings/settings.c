@@ -261,6 +261,7 @@ tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_s
   TN_TRY(tn_settings_read_groups(env, ini, s));
   TN_TRY(tn_settings_note(env, ini, "prune", tn_settings_read_prune(env, ini, s)));
   TN_TRY(tn_settings_read_adapters(env, ini, s));
+  TN_TRY(tn_settings_note(env, ini, "quantize", tn_settings_read_quantize(env, ini, s)));
   TN_TRY(tn_settings_read_schedules(env, registry, ini, s));
   TN_TRY(tn_settings_read_turns(env, registry, ini, s));
   TN_TRY(tn_ini_note(env, ini, settings_check_sharpness(env, ini, s)));

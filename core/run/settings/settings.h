@@ -16,6 +16,7 @@
 #include "core/plugin/registry.h"
 #include "core/base/adapters.h"
 #include "core/base/freeze.h"
+#include "core/base/quantize.h"
 #include "core/compile/kernels/interconnect.h"
 #include "tenon/plugin/observer.h"
 #include "tenon/plugin/optimizer.h"
@@ -282,6 +283,7 @@ typedef struct tn_settings {
   /* Of all groups, those with freeze = yes first; n is 0 where none is frozen. */
   tn_freeze freeze;
   tn_prune_setting prune;
+  tn_quantize quantize;
   tn_adapters adapters;          /* of [adapt] and [adapt.NAME] */
   int64_t phases[TN_MAX_PHASES]; /* the first epoch of each, counted from 1 */
   int32_t n_phases;              /* at least 1 */

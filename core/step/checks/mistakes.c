@@ -12,6 +12,7 @@ static void mistakes_check_model(tn_run *run) {
       .registry = run->registry,
       .ops = run->ops,
       .batch = 1,
+      .quantize = &run->settings.quantize,
       .adapters = &run->settings.adapters,
       .training = true,
       .measured = section && (tn_section_key(section, "loss") != NULL || run->settings.n_turns > 0)};

@@ -1,5 +1,5 @@
-/* core/step/graphs/check_patterns.c: patterns of [group.NAME], [adapt] and [run] watch_groups that match
- * nothing. Each is noted by itself, so that one run tells all of them. */
+/* core/step/graphs/check_patterns.c: patterns of [group.NAME], [adapt], [quantize] and [run] watch_groups
+ * that match nothing. Each is noted by itself, so that one run tells all of them. */
 #include <string.h>
 
 #include "core/base/text/text.h"
@@ -172,6 +172,31 @@ static tn_status patterns_check_adapters(tn_env *env, tn_ini *ini, const tn_sett
   return TN_OK;
 }
 
+/* ---- [quantize] ---- */
+
+/* Whether a layer whose path matches has the range of its input. */
+static bool patterns_quantizes(tn_ini *ini, const tn_words *one, const tn_graph *graph) {
+  for (size_t i = 0; i < graph->states.n; i++) {
+    const tn_gstate *state = &graph->states.v[i];
+    const char *layer = patterns_layer(ini, state, tn_quantize_layer(state->path));
+    if (layer != NULL && tn_words_match(one, layer)) return true;
+  }
+  return false;
+}
+
+static tn_status patterns_check_quantize(tn_env *env, tn_ini *ini, const tn_quantize *q,
+                                         const tn_graph *graph) {
+  for (int32_t k = 0; q->given && k < q->match.n; k++) {
+    const tn_words one = {&q->match.v[k], 1};
+    if (patterns_quantizes(ini, &one, graph)) continue;
+    TN_TRY(tn_ini_note(env, ini,
+                       tn_failf(env, TN_EINVAL,
+                                "%s: [quantize] match: '%s' matches no linear or convolution layer%s",
+                                q->where, one.v[0], patterns_layer_example(ini, graph))));
+  }
+  return TN_OK;
+}
+
 static tn_status patterns_check_watch(tn_env *env, tn_ini *ini, const tn_settings *s, const tn_graph *graph) {
   for (int32_t k = 0; k < s->watch_patterns.n; k++) {
     const tn_words one = {&s->watch_patterns.v[k], 1};
@@ -191,6 +216,7 @@ tn_status tn_patterns_check(tn_env *env, tn_ini *ini, const tn_settings *setting
   TN_TRY(patterns_check_watch(env, ini, settings, graph));
   TN_TRY(patterns_check_freeze(env, ini, settings, graph));
   TN_TRY(patterns_check_adapters(env, ini, settings, graph));
+  TN_TRY(patterns_check_quantize(env, ini, &settings->quantize, graph));
   for (int32_t g = 0; g < settings->n_groups; g++)
     if (settings->groups[g].match != NULL && settings->groups[g].where != NULL) /* else it was not read */
       TN_TRY(patterns_check_group(env, ini, settings, g, graph));

@@ -219,6 +219,7 @@ static tn_status programs_build_model(tn_run *run, const tn_program_request *req
                                    .n_moved = n_moved,
                                    .freeze = &run->settings.freeze,
                                    .epoch = tn_program_epoch(run, which),
+                                   .quantize = &run->settings.quantize,
                                    .adapters = trains ? &run->settings.adapters : NULL,
                                    .training = training,
                                    .measured = !tn_program_is_inference(which),

@@ -24,6 +24,33 @@ def close(d):
     return [d.values(a), d.values(b)], {"rtol": d.choice([1e-5, 0.5]), "atol": d.choice([1e-8, 0.5]), "equal_nan": d.int(0, 1)}
 
 
+def grid(d):
+    """Scales are powers of 2, with which quotients are exact in every dtype."""
+    bits, step = d.int(2, 8), 2.0 ** -d.int(0, 6)
+    last = 2 ** bits - 1
+    zero = d.int(0, last)
+    low, high = (torch.tensor(n * step, dtype=d.dtype) for n in (-zero, last - zero))
+    return [d.values(d.shape(0), -4, 4), low, high], {"bits": bits}
+
+
+def rounded(x, low, high, bits):
+    last = 2 ** bits - 1
+    scale = (high - low).detach() / last
+    return torch.fake_quantize_per_tensor_affine(x, scale.float(), (-low.detach() / scale).round().int(), 0, last)
+
+
+def slices(d):
+    shape = d.shape(1, empty=False)
+    return [d.values(shape, -0.5, 0.5)], {"bits": d.int(2, 8), "axis": d.axis(len(shape))}
+
+
+def rounded_slices(x, bits, axis):
+    others = [i for i in range(x.dim()) if i != axis % x.dim()]
+    largest = x.detach().abs().amax(others, keepdim=True) if others else x.detach().abs()
+    scale = (largest / (2 ** (bits - 1) - 1)).clamp(min=torch.finfo(torch.float32).eps)
+    return x + ((x.detach() / scale).round() * scale - x.detach())
+
+
 ROWS = {
     "abs": (unary(), torch.abs),
     "acos": (unary(-0.99, 0.99), torch.acos),
@@ -51,6 +78,7 @@ ROWS = {
     "cos": (unary(), torch.cos),
     "cosh": (unary(), torch.cosh),
     "deg2rad": (unary(-200, 200), torch.deg2rad),
+    "detach": (unary(), lambda x: x.detach().clone()),
     "digamma": (unary(0.2, 6), torch.digamma),
     "div": (binary(0.3, 3), torch.div),
     "elu": (optioned(alpha=(0.3, 2)), F.elu),
@@ -61,6 +89,8 @@ ROWS = {
     "exp": (unary(), torch.exp),
     "exp2": (unary(), torch.exp2),
     "expm1": (unary(), torch.expm1),
+    "fake_quantize": (grid, rounded),
+    "fake_quantize_channels": (slices, rounded_slices),
     "floor": (unary(), torch.floor),
     "floor_divide": (binary(), lambda x, y: torch.floor_divide(x.detach(), y.detach())),
     "fmax": (binary(), torch.fmax),

@@ -14,31 +14,6 @@ static void has(const char *text, const char *part) {
 
 static void says(const char *part) { has(program_err, part); }
 
-/* The values of a .npy file of f32. */
-static const float *read_values(const char *path, size_t *count) {
-  size_t n;
-  const char *bytes = file_read(path, &n);
-  size_t start = 10 + (size_t)(unsigned char)bytes[8] + ((size_t)(unsigned char)bytes[9] << 8);
-  *count = (n - start) / sizeof(float);
-  return (const float *)(const void *)(bytes + start);
-}
-
-/* Relative to the largest number. */
-static void check_equal(const char *what, const char *found, const char *wanted, double tolerance) {
-  size_t n, expected_n;
-  double largest = 0;
-  const float *is = read_values(found, &n), *expected = read_values(wanted, &expected_n);
-  assert_int_equal(n, expected_n);
-  assert_true(n > 0);
-  for (size_t i = 0; i < n; i++)
-    if (isfinite(expected[i])) largest = fmax(largest, fabs((double)expected[i]));
-  for (size_t i = 0; i < n; i++) {
-    int equal = is[i] == expected[i] || (isnan(is[i]) && isnan(expected[i]));
-    if (!equal && !(fabs((double)is[i] - (double)expected[i]) <= tolerance * largest))
-      fail_msg("%s: result %zu is %.9g, expected %.9g", what, i, (double)is[i], (double)expected[i]);
-  }
-}
-
 static void predict(const char *run, const char *inputs, const char *out) {
   program_expect(program_run("predict %s %s --output %s --set backend.use=cpu --quiet", run, inputs, out), 0);
 }

@@ -7,7 +7,7 @@
 static const export_row *const families[] = {
     export_rows_pointwise, export_rows_activations, export_rows_reductions, export_rows_shape,
     export_rows_fill,      export_rows_index,       export_rows_products,   export_rows_windows,
-    export_rows_norms,     export_rows_recurrence};
+    export_rows_norms,     export_rows_quantize,    export_rows_recurrence};
 
 /* Whether results that the row does not compute are read. */
 static bool row_lacks_result(const export_graph *x, const export_row *row, const tn_gnode *node) {

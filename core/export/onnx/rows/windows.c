@@ -20,13 +20,10 @@ static void window_pads(const tn_ints *padding, int32_t spatial, char text[WINDO
 
 /* The kernel's and the bias's names; with a batch norm that is folded into them. */
 static tn_status conv_weights(const export_use *u, const char **kernel, const char **bias) {
+  bool folds = u->x->folded[u->node->first_out] != 0;
   *kernel = export_fold_weight(u, false);
-  if (*kernel == NULL) {
-    *kernel = export_operand(u, 1);
-    *bias = export_operand(u, 2);
-  } else {
-    *bias = export_fold_weight(u, true);
-  }
+  if (*kernel == NULL) *kernel = export_operand(u, 1);
+  *bias = folds ? export_fold_weight(u, true) : export_operand(u, 2);
   return *kernel != NULL && *bias != NULL ? TN_OK : TN_ENOMEM;
 }
 

@@ -1,0 +1,123 @@
+/* core/export/onnx/rows/quantize.c: fake quantization ([quantize]) as QuantizeLinear and DequantizeLinear, whose
+ * scales are constants: runtimes find them in front of products and convolutions, and compute in whole numbers. */
+#include <math.h>
+#include <string.h>
+
+#include "core/export/onnx/nodes.h"
+#include "tenon/attributes.h"
+
+enum { MOST_BITS = 8 };
+
+static int64_t rounding_bits(const export_use *u) {
+  return ((const tn_quantize_attributes *)u->node->attributes)->bits;
+}
+
+static bool rounding_is_state(const export_use *u, int32_t i) {
+  return tn_export_state_path(u->x->graph, u->node, i) != NULL;
+}
+
+/* ---- inputs ---- */
+
+static bool rounding_takes_input(const export_use *u) {
+  return rounding_bits(u) <= MOST_BITS && rounding_is_state(u, 1) && rounding_is_state(u, 2) &&
+         export_type(u, 1)->rank == 0 && export_type(u, 2)->rank == 0;
+}
+
+/* The formula of the op. A range that was not observed rounds nothing. */
+static tn_status rounding_input(const export_use *u) {
+  export_graph *x = u->x;
+  float low = 0, high = 0, most = (float)((1 << rounding_bits(u)) - 1);
+  TN_TRY(x->read(x->context, tn_export_state_path(x->graph, u->node, 1), &low, sizeof low));
+  TN_TRY(x->read(x->context, tn_export_state_path(x->graph, u->node, 2), &high, sizeof high));
+  if (low > high) return export_yield(u, "Identity(x)");
+  low = fminf(low, 0);
+  float scale = fmaxf((fmaxf(high, 0) - low) / most, (float)TN_QUANTIZE_LEAST_SCALE);
+  int zero = (int)fminf(-rintf(low / scale), most);
+  if (rounding_bits(u) == MOST_BITS)
+    return export_yield(u, "DequantizeLinear(QuantizeLinear(x, %.9e, %d:u8), %.9e, %d:u8)", scale, zero, scale,
+                        zero);
+  return export_yield(u,
+                      "DequantizeLinear(Clip(QuantizeLinear(x, %.9e, %d:u8), 0:u8, %d:u8), %.9e, %d:u8)",
+                      scale, zero, (int)most, scale, zero);
+}
+
+/* ---- weights ---- */
+
+static bool rounding_takes_weight(const export_use *u) {
+  const tn_quantize_attributes *a = u->node->attributes;
+  return a->bits <= MOST_BITS && rounding_is_state(u, 0) && export_type(u, 0)->rank > 0 &&
+         tn_type_count(export_type(u, 0)) > 0 && (a->axis == 0 || a->axis == -export_type(u, 0)->rank);
+}
+
+/* The scale of each slice, by the largest element. */
+static void rounding_find_scales(const tn_type *type, const float *weight, float most, float *scale) {
+  int64_t n = type->dims[0], slice = tn_type_count(type) / n;
+  for (int64_t i = 0; i < n; i++) {
+    float largest = 0;
+    for (int64_t k = 0; k < slice; k++) largest = fmaxf(largest, fabsf(weight[i * slice + k]));
+    scale[i] = fmaxf(largest / most, (float)TN_QUANTIZE_LEAST_SCALE);
+  }
+}
+
+static tn_status rounding_read_scales(const export_use *u, float *scale) {
+  export_graph *x = u->x;
+  const tn_type *type = export_type(u, 0);
+  float *weight = tn_alloc(x->env, tn_type_bytes(type));
+  if (weight == NULL) return TN_ENOMEM;
+  tn_status status =
+      x->read(x->context, tn_export_state_path(x->graph, u->node, 0), weight, tn_type_bytes(type));
+  if (status == TN_OK)
+    rounding_find_scales(type, weight, (float)((1 << (rounding_bits(u) - 1)) - 1), scale);
+  tn_release(x->env, weight);
+  return status;
+}
+
+/* The convolution that alone reads the kernel, and has a norm that is folded; NULL: there is none. */
+static const tn_gnode *rounding_find_folded(const export_use *u) {
+  const tn_graph *g = u->x->graph;
+  tn_val kernel = u->node->first_out;
+  for (size_t i = 0; i < g->nodes.n && u->x->reads[kernel] == 1; i++) {
+    const tn_gnode *node = &g->nodes.v[i];
+    if (node->n_in > 1 && node->in[1] == kernel && u->x->folded[node->first_out] != 0) return node;
+  }
+  return NULL;
+}
+
+/* A norm multiplies the scales of its channels. A negative factor changes the sign of the whole numbers, which are
+ * symmetric, and a factor of 0 makes them 0. */
+static tn_status rounding_fold(const export_use *u, const tn_gnode *conv, float *scale, float *given) {
+  export_graph *x = u->x;
+  const tn_export_norm *norm =
+      tn_export_fold_norm(&x->arena, x->graph, conv, x->folded[conv->first_out]);
+  float *factor = norm != NULL ? tn_arena_alloc(&x->arena, (size_t)norm->channels * sizeof *factor) : NULL;
+  if (factor == NULL) return TN_ENOMEM;
+  TN_TRY(tn_export_fold_factors(x->env, x->read, x->context, norm, factor));
+  for (int64_t i = 0; i < norm->channels; i++) {
+    given[i] = factor[i] != 0 ? scale[i] * fabsf(factor[i]) : 1;
+    scale[i] = factor[i] != 0 ? copysignf(scale[i], factor[i]) : INFINITY;
+  }
+  return TN_OK;
+}
+
+static tn_status rounding_weight(const export_use *u) {
+  export_graph *x = u->x;
+  tn_type type = *export_type(u, 0), scales = {TN_F32, 1, {type.dims[0]}};
+  size_t bytes = tn_type_bytes(&scales);
+  float *scale = tn_arena_alloc(&x->arena, bytes), *given = tn_arena_alloc(&x->arena, bytes);
+  if (scale == NULL || given == NULL) return TN_ENOMEM;
+  TN_TRY(rounding_read_scales(u, scale));
+  memcpy(given, scale, bytes);
+  const tn_gnode *conv = rounding_find_folded(u);
+  if (conv != NULL) TN_TRY(rounding_fold(u, conv, scale, given));
+  const export_weight weight = {
+      .path = tn_export_state_path(x->graph, u->node, 0), .type = type, .scale = scale};
+  const char *whole = export_weight_name(x, &weight), *by = export_constant(x, &scales, given);
+  if (whole == NULL || by == NULL) return TN_ENOMEM;
+  return export_yield(u, "DequantizeLinear('%s', '%s', axis=0)", whole, by);
+}
+
+const export_row export_rows_quantize[] = {
+    {"fake_quantize", .emit = rounding_input, .takes = rounding_takes_input},
+    {"fake_quantize_channels", .emit = rounding_weight, .takes = rounding_takes_weight},
+    {NULL},
+};
