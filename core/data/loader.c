@@ -360,22 +360,29 @@ static tn_status loader_seek_stream(tn_loader *loader) {
   return status;
 }
 
-tn_status tn_loader_start(tn_loader *loader, int64_t epoch, int64_t first) {
-  int64_t end;
-  if (epoch < 0 || first < 0 || first > loader->batches ||
+tn_status tn_loader_start_updates(tn_loader *loader, int64_t epoch, const tn_epoch_updates *updates) {
+  int64_t end, first = updates->first;
+  if (epoch < 0 || first < 0 || first > updates->batches ||
       __builtin_mul_overflow(epoch + 1, loader->samples, &end))
     return tn_failf(loader->messages, TN_EINVAL,
                     "there is no batch %lld in epoch %lld: an epoch has %lld batches", (long long)first,
-                    (long long)epoch, (long long)loader->batches);
+                    (long long)epoch, (long long)updates->batches);
   loader_drain(loader);
   loader->submitted = loader->waited = 0;
   loader->stall_s = 0;
   loader->epoch = epoch;
   loader->first = first;
+  loader->epoch_batches = updates->batches;
+  loader->last_update = updates->last;
   loader->epoch_key = tn_hash_mix(loader->options.seed, loader->options.training ? (uint64_t)epoch : 0);
   loader->order_key = tn_hash_mix(loader->epoch_key, ORDER);
   atomic_store(&loader->ticket, 0);
   return loader_seek_stream(loader);
+}
+
+tn_status tn_loader_start(tn_loader *loader, int64_t epoch, int64_t first) {
+  const tn_epoch_updates equal = {first, loader->batches, -1};
+  return tn_loader_start_updates(loader, epoch, &equal);
 }
 
 static int64_t loader_real_samples(const tn_loader *loader, int64_t block) {
@@ -403,9 +410,9 @@ tn_status tn_loader_submit(tn_loader *loader, const tn_batch *batch) {
                     "a batch was submitted while %d are pending, which is the limit", (int)loader->n_ring);
   tn_pending_batch *pending = &loader->ring[loader->submitted % loader->n_ring];
   int64_t number = loader->first + loader->submitted++;
-  int64_t block = number < loader->batches ? number * loader->options.shards + loader->options.shard : 0;
-  tn_pending_batch_aim(pending, batch, block,
-                       number < loader->batches ? loader_real_samples(loader, block) : -1);
+  bool inside = number < loader->epoch_batches;
+  int64_t block = inside ? number * loader->options.shards + loader->options.shard : 0;
+  tn_pending_batch_aim(pending, batch, block, inside ? loader_real_samples(loader, block) : -1);
   atomic_store(&pending->remaining, loader->chunks);
   if (pending->filled > 0 && loader->options.workers > 0)
     for (int32_t chunk = 0; chunk < loader->chunks; chunk++) sem_post(&loader->work);

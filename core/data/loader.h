@@ -47,6 +47,12 @@ tn_status tn_loader_learnt(tn_loader *loader, const char **text);
 
 /* Starts or restarts an epoch at batch `first` in O(1). Batches submitted before are cancelled. */
 tn_status tn_loader_start(tn_loader *loader, int64_t epoch, int64_t first);
+/* An epoch whose updates differ in their batches: the first batch that is read, the batches of the epoch with
+ * those of padding alone, and the first batch of its last update, whose first sample padding repeats. */
+typedef struct tn_epoch_updates {
+  int64_t first, batches, last; /* last: -1: every update has options.accumulate batches */
+} tn_epoch_updates;
+tn_status tn_loader_start_updates(tn_loader *loader, int64_t epoch, const tn_epoch_updates *updates);
 /* Memory for a batch of `samples` of every field, and for their weights, from the arena. Messages go to its
  * env. */
 tn_status tn_loader_new_batch(const tn_loader *loader, tn_arena *arena, int64_t samples, tn_batch *batch);

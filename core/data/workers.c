@@ -26,6 +26,7 @@ static int64_t worker_sample_at(const tn_loader *loader, const tn_pending_batch 
   const tn_loader_options *o = &loader->options;
   int64_t blocks = (int64_t)o->shards * o->accumulate; /* of an update */
   if (row < pending->samples) return pending->block * o->batch + row;
+  if (loader->last_update >= 0) return loader->last_update * o->shards * o->batch;
   return pending->block / blocks * blocks * o->batch;
 }
 

@@ -38,6 +38,8 @@ struct tn_loader {
   int64_t count;            /* samples of the source; -1: endless */
   int64_t samples, batches; /* of an epoch; batches of this shard */
   int64_t epoch, first;     /* as started */
+  int64_t epoch_batches;    /* of this shard in the started epoch */
+  int64_t last_update; /* the first batch of its last update, which padding repeats; -1: of `accumulate` */
   uint64_t epoch_key, order_key;
   uint64_t choice_key;  /* of the samples of a shortened epoch */
   tn_balance balance;   /* of options.balance */

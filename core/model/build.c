@@ -31,11 +31,30 @@ static tn_status model_build_layers(tn_model_scope *scope, tn_section *section) 
 
 /* Marks the keys that a particular build may skip as used. */
 static void model_mark_known_keys(tn_section *section) {
-  static const char *const known[] = {"inputs", "targets", "lengths", "layers", "outputs", "loss", "metrics"};
+  static const char *const known[] = {"inputs", "targets", "lengths", "sizes",
+                                      "layers", "outputs", "loss",    "metrics"};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     tn_key *key = tn_section_key(section, known[i]);
     if (key != NULL) key->used = true;
   }
+}
+
+/* A word without sizes, or sizes without a word. */
+static tn_status model_refuse_word(const tn_assembly *a, const char *where, const tn_signature *signature) {
+  if (signature->word == NULL && signature->sizes)
+    return tn_failf(a->env, TN_EINVAL,
+                    "%s: [model] sizes: no dimension of inputs is " TN_SIZE_NAME ", expected one, as in "
+                    "image: f32[3, size, size]",
+                    where);
+  if (signature->word == NULL)
+    return tn_failf(a->env, TN_EINVAL,
+                    "%s: [model] lengths: no dimension of inputs varies, expected a word in one, as in "
+                    "x: f32[n, 80]",
+                    where);
+  return tn_failf(a->env, TN_EINVAL,
+                  "%s: [model] inputs: the dimension '%s' varies, expected the sizes to compile for, as in "
+                  "lengths = 64, 128, 256",
+                  where, signature->word);
 }
 
 /* The dimension that varies has the size of this program. Its word is a number in the lines of the model. */
@@ -43,21 +62,12 @@ static tn_status model_size_fields(tn_model_scope *scope, tn_section *section, t
   const tn_assembly *a = scope->assembly;
   const int64_t length =
       a->request->length > 0 ? a->request->length : 1; /* 0: lengths is wrong, which is told */
-  tn_key *key = tn_section_key(section, "lengths");
+  tn_key *key = tn_section_key(section, signature->sizes ? "sizes" : "lengths");
   if (key != NULL && key->value[0] == '\0') key = NULL; /* as without it */
   const char *where =
       tn_key_where(a->request->ini, section, key != NULL ? key : tn_section_key(section, "inputs"));
   if (signature->word == NULL && key == NULL) return TN_OK;
-  if (signature->word == NULL)
-    return tn_failf(a->env, TN_EINVAL,
-                    "%s: [model] lengths: no dimension of inputs varies, expected a word in one, as in "
-                    "x: f32[n, 80]",
-                    where);
-  if (key == NULL)
-    return tn_failf(a->env, TN_EINVAL,
-                    "%s: [model] inputs: the dimension '%s' varies, expected the sizes to compile for, as in "
-                    "lengths = 64, 128, 256",
-                    where, signature->word);
+  if (signature->word == NULL || key == NULL) return model_refuse_word(a, where, signature);
   for (int32_t i = 0; i < signature->n_inputs; i++)
     if (tn_text_equal(signature->inputs[i].name, signature->word))
       return tn_failf(

@@ -20,11 +20,14 @@ typedef struct tn_signature {
   tn_signature_field *inputs, *targets;
   int32_t n_inputs, n_targets;
   const char *word; /* n, in x: f32[n, 80], the dimension that varies between batches; NULL: none does */
+  bool sizes;       /* [model] sizes: it varies between epochs, and may stand several times in a type */
 } tn_signature;
+/* The word of the dimensions that have [model] sizes. */
+#define TN_SIZE_NAME "size"
 tn_status tn_signature_read(tn_env *env, tn_arena *arena, tn_ini *ini, tn_signature *signature);
 /* Gives the dimension that varies a size. */
 void tn_signature_size(tn_signature *signature, int64_t length);
-/* The place of the dimension that varies in a type; -1: none does. */
+/* The place of the first dimension that varies in a type; -1: none does. */
 int32_t tn_signature_axis(const tn_type *type);
 
 /* State f32[losses]: the sum of the weights of each loss over the ranks and micro-batches of an update.
@@ -90,6 +93,7 @@ struct tn_model_request {
   /* The global batch is split over ranks and micro-batches (0 means 1). The losses of all parts add up to
    * the loss that one rank computes for the whole batch. */
   int32_t ranks, micro_batches;
+  bool accumulates; /* of a micro-batch that is not the last one of its update */
   uint64_t seed;
   const tn_moved_option *moved;
   int32_t n_moved;

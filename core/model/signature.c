@@ -12,10 +12,8 @@ int32_t tn_signature_axis(const tn_type *type) {
 }
 
 static void signature_size_fields(tn_signature_field *fields, int32_t n, int64_t length) {
-  for (int32_t i = 0; i < n; i++) {
-    int32_t axis = tn_signature_axis(&fields[i].type);
-    if (axis >= 0) fields[i].type.dims[axis] = length;
-  }
+  for (int32_t i = 0; i < n; i++)
+    for (int32_t axis; (axis = tn_signature_axis(&fields[i].type)) >= 0;) fields[i].type.dims[axis] = length;
 }
 
 void tn_signature_size(tn_signature *signature, int64_t length) {
@@ -28,14 +26,20 @@ typedef struct signature_reader {
   tn_env *env;
   tn_arena *arena;
   const char *word;
+  bool sizes; /* of [model] sizes, as height and width */
 } signature_reader;
 
-/* A word stands for the dimension that varies, once in a type, and the same in all of them. */
+/* A word stands for the dimension that varies, the same in all types, and once in each but for a size. */
 static tn_status signature_take_word(signature_reader *r, const char *word, const tn_type *type) {
   const char *end = tn_scan_word(word);
   if (end == NULL || *end != '\0')
     return tn_failf(r->env, TN_EINVAL, "'%s' is not a dimension, expected a whole number >= 1", word);
-  if (tn_signature_axis(type) >= 0)
+  if (r->sizes && !tn_text_equal(word, TN_SIZE_NAME))
+    return tn_failf(r->env, TN_EINVAL,
+                    "'%s' is not a dimension, expected a whole number >= 1, or " TN_SIZE_NAME
+                    ", which has [model] sizes",
+                    word);
+  if (tn_signature_axis(type) >= 0 && !r->sizes)
     return tn_failf(r->env, TN_EINVAL, "'%s' is the second dimension that varies, expected one", word);
   if (r->word != NULL && !tn_text_equal(r->word, word))
     return tn_failf(
@@ -151,12 +155,14 @@ tn_status tn_signature_read(tn_env *env, tn_arena *arena, tn_ini *ini, tn_signat
     return tn_failf(env, TN_EINVAL,
                     "%s: [model] has no `inputs`, expected for example inputs = image: f32[3, 32, 32]",
                     tn_key_where(ini, section, NULL));
-  signature_reader r = {env, arena, NULL};
+  const tn_key *sizes = tn_section_key(section, "sizes");
+  signature_reader r = {env, arena, NULL, sizes != NULL && sizes->value[0] != '\0'};
   TN_TRY(signature_read_key(&r, ini, section, "inputs", "", &signature->inputs, &signature->n_inputs));
   const char *word = r.word; /* of the inputs */
   TN_TRY(signature_read_key(&r, ini, section, "targets", "label: i32[]", &signature->targets,
                             &signature->n_targets));
   signature->word = r.word;
+  signature->sizes = r.sizes;
   if (r.word != word)
     return tn_failf(env, TN_EINVAL, "%s: [model] targets: no input has the dimension '%s', which varies",
                     tn_key_where(ini, section, tn_section_key(section, "targets")), r.word);

@@ -59,22 +59,23 @@ static bool total_takes(const tn_model_request *request, const tn_measure *measu
 }
 
 /* exp(-s) mean + s, with the log variance s as a parameter that begins at 0 (Kendall, Gal, Cipolla,
- * "Multi-task learning using uncertainty to weigh losses", CVPR 2018). The parts of ranks and micro-batches
- * add up to s. */
-static tn_val total_weigh_by_variance(tn_build *b, tn_model *model, const tn_measure *measure, tn_val mean) {
+ * "Multi-task learning using uncertainty to weigh losses", CVPR 2018). The parts of ranks add up to
+ * s, which the last micro-batch of an update has: how many there are is not known here. */
+static tn_val total_weigh_by_variance(tn_build *b, const tn_model_request *request, tn_model *model,
+                                      const tn_measure *measure, tn_val mean) {
   tn_graph *graph = tn_builder_graph(b);
   const tn_type scalar = {.dtype = TN_F32};
   const char *path = tn_arena_printf(&model->arena, "%s" TN_LOG_VARIANCE, measure->name);
   tn_val s = path != NULL ? tn_graph_state(graph, path, &scalar, TN_STATE_PARAM, "zeros", "") : 0;
-  double parts = (double)graph->ranks * (graph->micro_batches > 1 ? graph->micro_batches : 1);
   if (s == 0) tn_builder_fail(b, path != NULL ? graph->env->record->code : TN_ENOMEM);
-  return tn_add(b, tn_mul(b, tn_exp(b, tn_neg(b, s)), mean), tn_affine(b, s, 1 / parts, 0));
+  double part = request->accumulates ? 0 : 1.0 / graph->ranks; /* both programs have the same nodes */
+  return tn_add(b, tn_mul(b, tn_exp(b, tn_neg(b, s)), mean), tn_affine(b, s, part, 0));
 }
 
 /* A mean times the weight of its loss, which may move, or be learned: then validation has the mean itself. */
 static tn_val total_weigh(tn_build *b, const tn_model_request *request, tn_model *model,
                           const tn_measure *measure, tn_val mean) {
-  if (measure->learned && request->training) return total_weigh_by_variance(b, model, measure, mean);
+  if (measure->learned && request->training) return total_weigh_by_variance(b, request, model, measure, mean);
   tn_val weight = tn_moved_value(b, request, NULL, measure->name, measure->weight);
   if (weight != 0) return tn_mul(b, mean, weight);
   return measure->weight != 1.0 ? tn_affine(b, mean, measure->weight, 0.0) : mean;

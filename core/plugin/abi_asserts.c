@@ -302,13 +302,13 @@ AT(tn_run_info, samples, 144); AT(tn_run_info, valid_samples, 152); AT(tn_run_in
 AT(tn_run_info, parameters, 168); AT(tn_run_info, planned_bytes, 176); AT(tn_run_info, resumed, 184);
 AT(tn_run_info, replayed, 188); AT(tn_run_info, remarks, 192); AT(tn_run_info, frozen, 200);
 AT(tn_run_info, use, 208); AT(tn_run_info, better_policy, 216);
-SIZED(tn_event, 152, 8); AT(tn_event, kind, 4); AT(tn_event, epoch, 8); AT(tn_event, step, 16);
+SIZED(tn_event, 160, 8); AT(tn_event, kind, 4); AT(tn_event, epoch, 8); AT(tn_event, step, 16);
 AT(tn_event, step_in_epoch, 24); AT(tn_event, steps_in_epoch, 32); AT(tn_event, seconds, 40);
 AT(tn_event, samples_per_s, 48); AT(tn_event, lr, 56); AT(tn_event, n_train, 64); AT(tn_event, n_valid, 68);
 AT(tn_event, train, 72); AT(tn_event, valid, 80); AT(tn_event, text, 88); AT(tn_event, skipped, 96);
 AT(tn_event, loss_scale, 104); AT(tn_event, table, 112); AT(tn_event, n_watched, 120);
 AT(tn_event, n_histograms, 124); AT(tn_event, watched, 128); AT(tn_event, histograms, 136);
-AT(tn_event, sparsity, 144);
+AT(tn_event, sparsity, 144); AT(tn_event, samples, 152);
 ITEM(tn_observer, 72, 8); AT(tn_observer, always, 40); AT(tn_observer, prints, 44); AT(tn_observer, open, 48);
 AT(tn_observer, event, 56); AT(tn_observer, close, 64);
 
@@ -344,9 +344,12 @@ ITEM(tn_precision, 64, 8); AT(tn_precision, decide, 40); AT(tn_precision, scale,
 AT(tn_precision, update, 56);
 
 /* tenon/plugin/schedule.h */
-SIZED(tn_schedule_at, 56, 8); AT(tn_schedule_at, step, 8); AT(tn_schedule_at, steps, 16);
+PLAIN(tn_schedule_point, 24, 8); AT(tn_schedule_point, step, 0); AT(tn_schedule_point, epochs, 8);
+AT(tn_schedule_point, samples, 16);
+SIZED(tn_schedule_at, 80, 8); AT(tn_schedule_at, step, 8); AT(tn_schedule_at, steps, 16);
 AT(tn_schedule_at, steps_per_epoch, 24); AT(tn_schedule_at, warmup, 32); AT(tn_schedule_at, state, 40);
-AT(tn_schedule_at, samples, 48);
+AT(tn_schedule_at, samples, 48); AT(tn_schedule_at, points, 56); AT(tn_schedule_at, n_points, 64);
+AT(tn_schedule_at, origin, 72);
 SIZED(tn_schedule_result, 24, 8); AT(tn_schedule_result, larger_is_better, 4);
 AT(tn_schedule_result, epoch, 8); AT(tn_schedule_result, value, 16);
 ITEM(tn_schedule, 72, 8); AT(tn_schedule, factor, 40); AT(tn_schedule, check, 48); AT(tn_schedule, epoch, 56);

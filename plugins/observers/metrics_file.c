@@ -146,6 +146,7 @@ static tn_status add_json(metrics_file *m, tn_env *env, const tn_event *e) {
   }
   TN_TRY(run_file_print(&m->file, env, ", \"lr\": "));
   TN_TRY(add_json_number(m, env, e->lr));
+  if (e->samples > 0) TN_TRY(run_file_print(&m->file, env, ", \"samples\": %lld", (long long)e->samples));
   if (e->loss_scale != 0) TN_TRY(run_file_print(&m->file, env, ", \"loss_scale\": "));
   if (e->loss_scale != 0) TN_TRY(add_json_number(m, env, e->loss_scale));
   if (e->skipped >= 0) TN_TRY(run_file_print(&m->file, env, ", \"skipped\": %lld", (long long)e->skipped));

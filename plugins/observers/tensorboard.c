@@ -54,6 +54,7 @@ static tn_status tensorboard_step(tensorboard *t, tn_env *env, const tn_event *e
   TN_TRY(tensorboard_metrics(t, env, e, "train", e->train, e->n_train));
   TN_TRY(tensorboard_scalar(t, env, e, "", "lr", e->lr));
   if (e->samples_per_s > 0) TN_TRY(tensorboard_scalar(t, env, e, "", "samples_per_s", e->samples_per_s));
+  if (e->samples > 0) TN_TRY(tensorboard_scalar(t, env, e, "", "samples", (double)e->samples));
   if (e->loss_scale != 0) TN_TRY(tensorboard_scalar(t, env, e, "", "loss_scale", e->loss_scale));
   return TN_OK;
 }

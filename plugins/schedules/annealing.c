@@ -92,7 +92,7 @@ static double restarts_cycle(const restarts_options *o, double at) {
 
 static double restarts_factor(const void *given, const tn_schedule_at *at) {
   const restarts_options *o = given;
-  double now = tn_schedule_units(at, at->step - at->warmup, o->unit);
+  double now = tn_schedule_units_between(at, at->warmup, at->step, o->unit);
   if (now <= 0) return 1.0;
   double cycle = restarts_cycle(o, now), begin = restarts_begin(o, cycle);
   if (o->cycles > 0 && cycle >= (double)o->cycles) return o->floor;

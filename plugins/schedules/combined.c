@@ -61,6 +61,7 @@ static double sequential_factor(const void *given, const tn_schedule_at *at) {
     begin = next;
   }
   part.step -= begin;
+  part.origin += begin;
   part.steps = end < 0 ? -1 : end - begin;
   part.warmup = at->warmup > begin ? at->warmup - begin : 0;
   return combined_factor(&o->schedules.v[k], &part);

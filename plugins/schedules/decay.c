@@ -23,12 +23,13 @@ static const tn_option step_rows[] = {
     TN_OPT(step_options, every_steps, TN_OPT_INT, "0", ">= 0", "steps between drops; 0: every_epochs"),
     TN_OPT_END};
 
-/* Steps between drops; INT64_MAX where the product does not fit. */
-static int64_t step_distance(const step_options *o, const tn_schedule_at *at) {
-  if (o->every_steps > 0) return o->every_steps;
+/* The drops so far. */
+static double step_drops(const step_options *o, const tn_schedule_at *at) {
+  if (o->every_steps > 0) return (double)(at->step / o->every_steps);
   int64_t epochs = o->every_epochs > 0 ? o->every_epochs : 30;
-  int fits = at->steps_per_epoch <= 0 || epochs <= INT64_MAX / at->steps_per_epoch;
-  return fits ? epochs * at->steps_per_epoch : INT64_MAX;
+  if (at->points) return floor(tn_schedule_units(at, at->step, TN_UNIT_EPOCHS) / (double)epochs);
+  int64_t every = tn_schedule_steps(at, epochs, TN_UNIT_EPOCHS);
+  return every > 0 ? (double)(at->step / every) : 0.0;
 }
 
 static tn_status step_check(tn_env *env, const void *given) {
@@ -41,8 +42,7 @@ static tn_status step_check(tn_env *env, const void *given) {
 
 static double step_factor(const void *given, const tn_schedule_at *at) {
   const step_options *o = given;
-  int64_t every = step_distance(o, at);
-  return every > 0 ? pow(o->gamma, (double)(at->step / every)) : 1.0;
+  return pow(o->gamma, step_drops(o, at));
 }
 const tn_schedule step_schedule = {.item = TN_ITEM(tn_schedule, TN_SCHEDULE, "step",
                                                    "multiplied by a factor at regular intervals",

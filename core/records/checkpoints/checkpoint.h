@@ -10,7 +10,7 @@ typedef struct tn_progress {
   double improved;            /* the value from which the epochs of [run] patience count; NaN: none */
   int64_t waited;             /* epochs since then */
   double seconds;             /* spent by earlier processes */
-  int64_t update_samples;     /* samples of an update when it was saved; 0: unknown */
+  int64_t epoch_samples;      /* of the updates of the epoch so far, with padding; -1: unknown */
   double schedule[TN_SCHEDULE_STATE]; /* the state of the schedule */
   double score;        /* the judged metric of the epoch that has ended here; NaN: there is none */
   bool ended;          /* the end of the epoch (validation, best checkpoint) is done for this step */

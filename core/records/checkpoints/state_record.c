@@ -80,7 +80,7 @@ static json_t *state_record_json(const tn_state_record *record) {
   json_t *json =
       json_pack("{s:i, s:I, s:I, s:I, s:I, s:b, s:f, s:o, s:o, s:o, s:I, s:o, s:I, s:s, s:o}", "format",
                 TN_STATE_FORMAT, "step", (json_int_t)p->step, "epoch", (json_int_t)p->epoch, "batch",
-                (json_int_t)p->batch, "update_samples", (json_int_t)p->update_samples, "ended", (int)p->ended,
+                (json_int_t)p->batch, "epoch_samples", (json_int_t)p->epoch_samples, "ended", (int)p->ended,
                 "seconds", p->seconds, "best", best, "score", score, "improved", improved, "waited",
                 (json_int_t)p->waited, "tally", state_record_sums_json(&p->sums), "seed",
                 (json_int_t)record->seed, "plan", record->plan, "files", state_record_files_json(record));
@@ -154,6 +154,14 @@ static bool state_record_read_sums(tn_arena *arena, const json_t *json, tn_metri
          state_record_read_numbers(arena, statistics, (int32_t)epoch->n_statistics, &epoch->statistics);
 }
 
+/* Earlier versions wrote the samples of each update, or nothing. */
+static void state_record_read_samples(const json_t *json, tn_progress *p) {
+  int64_t update = 0;
+  if (state_record_read_count(json, "epoch_samples", &p->epoch_samples)) return;
+  bool known = state_record_read_count(json, "update_samples", &update) && update > 0;
+  if (!known || __builtin_mul_overflow(p->batch, update, &p->epoch_samples)) p->epoch_samples = -1;
+}
+
 static bool state_record_read_members(tn_arena *arena, const json_t *json, tn_state_record *record) {
   tn_progress *p = &record->progress;
   const json_t *best = json_object_get(json, "best"), *ended = json_object_get(json, "ended"),
@@ -165,13 +173,12 @@ static bool state_record_read_members(tn_arena *arena, const json_t *json, tn_st
   p->improved = json_is_number(improved) ? json_number_value(improved) : NAN;
   if (!state_record_read_count(json, "waited", &p->waited)) p->waited = 0;
   p->ended = json_is_true(ended);
-  if (!state_record_read_count(json, "update_samples", &p->update_samples)) p->update_samples = 0;
   p->seconds = json_number_value(json_object_get(json, "seconds"));
   snprintf(record->plan, sizeof record->plan, "%s", plan ? plan : "?");
   return state_record_read_sums(arena, json_object_get(json, "tally"), &p->sums) && json_is_boolean(ended) &&
          isfinite(p->seconds) && state_record_read_count(json, "step", &p->step) &&
          state_record_read_count(json, "epoch", &p->epoch) &&
-         state_record_read_count(json, "batch", &p->batch) &&
+         state_record_read_count(json, "batch", &p->batch) && (state_record_read_samples(json, p), true) &&
          json_is_integer(json_object_get(json, "seed")) && state_record_read_files(json, record);
 }
 

@@ -66,7 +66,7 @@ static tn_status calls_read_argument(const tn_call_reading *r, tn_options *optio
   tn_value value;
   uint32_t kind = calls_kind_of(option);
   if (kind != TN_OPT_NONE) return calls_read_list(r, kind, options, name, expr);
-  TN_TRY(tn_expr_evaluate(r->env, &r->ini->arena, expr, &nothing, &value));
+  TN_TRY(tn_expr_evaluate(r->env, &r->ini->arena, expr, r->names != NULL ? r->names : &nothing, &value));
   const char *text = tn_value_text(&r->ini->arena, &value);
   return text != NULL ? tn_options_set_text(r->env, options, name, text) : TN_ENOMEM;
 }
@@ -133,30 +133,56 @@ static tn_status calls_read_transform(const tn_call_reading *r, const tn_line *l
   return use->where ? TN_OK : TN_ENOMEM;
 }
 
+/* The transforms of all lines. Mistakes are noted. */
+static tn_status calls_read_lines(const tn_call_reading *r, const tn_section *section, const tn_line *lines,
+                                  int32_t n, tn_transform_use *uses) {
+  int32_t count = 0;
+  for (int32_t i = 0; i < n; i++) {
+    if (lines[i].value != NULL)
+      TN_TRY(tn_ini_note(r->env, r->ini,
+                         tn_failf(r->env, TN_EINVAL,
+                                  "%s: [%s] transforms: '=' stands behind '%s', expected a transform, as in "
+                                  "`random_flip(0.5) <- image`",
+                                  calls_line_where(r->ini, &lines[i]), section->name, lines[i].names[0])));
+    for (int32_t k = 0; k < lines[i].n_items; k++) {
+      tn_status status = calls_read_transform(r, &lines[i], &lines[i].items[k], &uses[count++]);
+      if (status != TN_OK)
+        tn_wrap(r->env, status, "%s: [%s] transforms", calls_line_where(r->ini, &lines[i]), section->name);
+      TN_TRY(tn_ini_note(r->env, r->ini, status));
+    }
+  }
+  return TN_OK;
+}
+
+/* With `size` as a name, which has a size of [model] sizes; 0: there are none. */
+static tn_status calls_read_sized(tn_call_reading r, const tn_section *section, const tn_line *lines,
+                                  int32_t n, int64_t size, tn_transform_use *uses) {
+  static const char *const name = "size";
+  const tn_value value = {.kind = TN_VALUE_NUMBER, .number = (double)size, .is_integer = true};
+  const tn_scope names = {.names = &name, .values = &value, .n = 1};
+  if (size > 0) r.names = &names;
+  return calls_read_lines(&r, section, lines, n, uses);
+}
+
+/* The largest size comes first: a mistake is told once, and then the others are left out. */
 tn_status tn_settings_read_transforms(tn_env *env, tn_registry *registry, tn_ini *ini, tn_section *section,
-                                      tn_key *key, tn_data_setting *data) {
-  const tn_call_reading reading = {env, registry, ini};
+                                      tn_key *key, const tn_settings *s, tn_data_setting *data) {
+  const tn_call_reading reading = {env, registry, ini, NULL};
   tn_line *lines;
-  int32_t n, items = 0;
+  int32_t n, items = 0, sizes = s->sizes ? s->n_lengths : 0;
   if (key == NULL || *key->value == '\0') return TN_OK;
   TN_TRY(tn_syntax_lines(env, &ini->arena, key, ini, &lines, &n));
   for (int32_t i = 0; i < n; i++) items += lines[i].n_items;
-  data->transforms = tn_arena_alloc(&ini->arena, tn_size_mul((size_t)items + 1, sizeof *data->transforms));
-  if (data->transforms == NULL) return TN_ENOMEM;
-  for (int32_t i = 0; i < n; i++) {
-    if (lines[i].value != NULL)
-      TN_TRY(tn_ini_note(env, ini,
-                         tn_failf(env, TN_EINVAL,
-                                  "%s: [%s] transforms: '=' stands behind '%s', expected a transform, as in "
-                                  "`random_flip(0.5) <- image`",
-                                  calls_line_where(ini, &lines[i]), section->name, lines[i].names[0])));
-    for (int32_t k = 0; k < lines[i].n_items; k++) {
-      tn_status status = calls_read_transform(&reading, &lines[i], &lines[i].items[k],
-                                              &data->transforms[data->n_transforms++]);
-      if (status != TN_OK)
-        tn_wrap(env, status, "%s: [%s] transforms", calls_line_where(ini, &lines[i]), section->name);
-      TN_TRY(tn_ini_note(env, ini, status));
-    }
+  data->n_transforms = items;
+  for (int32_t k = sizes > 0 ? sizes - 1 : 0, before = ini->mistakes.n; k >= 0 && ini->mistakes.n == before;
+       k--) {
+    tn_transform_use *uses = tn_arena_alloc(&ini->arena, tn_size_mul((size_t)items + 1, sizeof *uses));
+    if (uses == NULL) return TN_ENOMEM;
+    TN_TRY(calls_read_sized(reading, section, lines, n, sizes > 0 ? s->lengths[k] : 0, uses));
+    if (k >= sizes - 1)
+      data->transforms = uses;
+    else
+      data->sized[k] = uses;
   }
   return TN_OK;
 }

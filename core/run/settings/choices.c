@@ -27,7 +27,7 @@ tn_status tn_settings_read_choice(tn_env *env, tn_registry *registry, tn_ini *in
   TN_TRY(tn_settings_remove_replaced(env, registry, ini, section, c->key, c->kind, c->table, c->item));
   TN_TRY(tn_options_start(env, &ini->arena, c->table, &host));
   TN_TRY(tn_options_start(env, &ini->arena, c->item, &item));
-  TN_TRY(tn_settings_read_lists(&(tn_call_reading){env, registry, ini}, section, &item));
+  TN_TRY(tn_settings_read_lists(&(tn_call_reading){env, registry, ini, NULL}, section, &item));
   TN_TRY(tn_section_fill(env, ini, section, (tn_options *[]){&host, &item}, 2));
   TN_TRY(tn_section_finish(env, ini, section, c->section, &host));
   TN_TRY(tn_section_finish(env, ini, section, c->section, &item));

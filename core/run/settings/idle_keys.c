@@ -1,4 +1,5 @@
 /* core/run/settings/idle_keys.c: refuses keys that would have no effect where they stand. */
+#include <stdio.h>
 
 #include "core/run/settings/section_tables.h"
 
@@ -32,7 +33,7 @@ tn_status tn_settings_check_validation_transforms(tn_env *env, const tn_section 
                                                   const tn_data_setting *data) {
   for (int32_t i = 0; i < data->n_transforms; i++) {
     const tn_transform_use *use = &data->transforms[i];
-    if (!use->transform->training_only) continue;
+    if (use->transform == NULL || !use->transform->training_only) continue; /* NULL: a mistake is noted */
     return tn_failf(
         env, TN_EINVAL,
         "%s: [%s] transforms: %s has no effect: it is applied in training alone; leave it out here",
@@ -88,4 +89,27 @@ tn_status tn_settings_check_frozen_keys(tn_env *env, tn_ini *ini, const tn_secti
                     tn_key_where(ini, group, key), group->name, key->name);
   }
   return TN_OK;
+}
+
+/* "[optimizer] lr_rule", or that of the phase. The default is no choice, and resolved configurations have it.
+ */
+static tn_status idle_keys_check_lr_rule(tn_env *env, tn_ini *ini, const tn_optimizer_section *o,
+                                         const char *section) {
+  if (o->lr_rule != TN_LR_SQRT || o->lr_batch > 0) return TN_OK;
+  const tn_section *own = tn_ini_section(ini, section);
+  if (own == NULL || tn_section_key((tn_section *)(uintptr_t)own, "lr_rule") == NULL) section = "optimizer";
+  return tn_failf(env, TN_EINVAL,
+                  "%s: [%s] lr_rule = sqrt has no effect without lr_batch, the batch that lr is meant for; "
+                  "expected lr_batch = N as well, such as lr_batch = 256",
+                  tn_settings_where(ini, section, "lr_rule"), section);
+}
+
+tn_status tn_settings_check_lr_rule(tn_env *env, tn_ini *ini, const tn_settings *s) {
+  tn_status status = idle_keys_check_lr_rule(env, ini, &s->optimizer, "optimizer");
+  for (int32_t i = 0; status == TN_OK && i < s->n_turns; i++) {
+    char section[256];
+    snprintf(section, sizeof section, "phase %s", s->turns[i].name);
+    status = idle_keys_check_lr_rule(env, ini, &s->turns[i].optimizer, section);
+  }
+  return status;
 }

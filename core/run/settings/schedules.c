@@ -163,6 +163,9 @@ static tn_status schedules_read_target(tn_env *env, tn_registry *registry, tn_in
   if (schedules_may_change(tn_options_find(&settings->optimizer_kind->item, words)))
     return schedules_of_optimizer(env, ini, settings, s);
   if (dot == NULL && tn_text_equal(words, "ema")) return schedules_of_ema(env, ini, settings, s);
+  if (dot == NULL && tn_text_equal(words, "accumulate"))
+    return tn_settings_schedule_accumulate(env, ini, settings, s);
+  if (dot == NULL && tn_text_equal(words, "size")) return tn_settings_schedule_size(env, ini, settings, s);
   if (dot == NULL || !tn_text_equal(words, "loss")) return schedules_of_item(env, registry, ini, settings, s);
   s->target = TN_SCHEDULES_LOSS;
   s->option = s->group;
@@ -197,6 +200,7 @@ static tn_status schedules_read_other(tn_env *env, tn_registry *registry, tn_ini
   TN_TRY(schedules_read(env, registry, ini, name, s));
   TN_TRY(schedules_refuse_state(env, ini, s));
   TN_TRY(schedules_check_toward(env, ini, s));
+  TN_TRY(tn_settings_check_accumulate(env, ini, settings, s));
   if (s->kind != NULL && s->section.metric != NULL) settings->n_schedules++;
   return TN_OK;
 }
@@ -245,18 +249,25 @@ static double schedules_configured(const tn_option *option, const void *options)
                                     : *(const double *)(const void *)field;
 }
 
-static tn_status schedules_find_fields(tn_env *env, tn_ini *ini, const tn_data_setting *data,
-                                       tn_schedule_setting *s) {
-  s->fields = tn_arena_alloc(&ini->arena, tn_size_mul((size_t)data->n_transforms + 1, sizeof *s->fields));
-  if (s->fields == NULL) return TN_ENOMEM;
-  for (int32_t i = 0; i < data->n_transforms; i++) {
-    const tn_transform_use *use = &data->transforms[i];
+static void schedules_add_fields(const tn_transform_use *uses, int32_t n, tn_schedule_setting *s) {
+  for (int32_t i = 0; uses != NULL && i < n; i++) {
+    const tn_transform_use *use = &uses[i];
     if (use->transform == NULL || &use->transform->item != s->item) continue;
     tn_moved_field *field = &s->fields[s->n_fields++];
     field->option = tn_options_find(s->item, s->option);
     field->options = (void *)(uintptr_t)use->options; /* of this run's arena */
     field->value = schedules_configured(field->option, use->options);
   }
+}
+
+/* In the transforms of all sizes. */
+static tn_status schedules_find_fields(tn_env *env, tn_ini *ini, const tn_data_setting *data,
+                                       tn_schedule_setting *s) {
+  size_t most = tn_size_mul((size_t)data->n_transforms + 1, TN_MAX_LENGTHS);
+  s->fields = tn_arena_alloc(&ini->arena, tn_size_mul(most, sizeof *s->fields));
+  if (s->fields == NULL) return TN_ENOMEM;
+  schedules_add_fields(data->transforms, data->n_transforms, s);
+  for (int32_t k = 0; k < TN_MAX_LENGTHS; k++) schedules_add_fields(data->sized[k], data->n_transforms, s);
   if (s->n_fields > 0) return TN_OK;
   return tn_failf(env, TN_EINVAL, "%s: [%s]: there is no %s in [data] transforms that it could change",
                   schedules_where(ini, s), s->name, s->item->name);

@@ -294,6 +294,10 @@ static const tn_option model_rows[] = {
            "fields that losses and metrics take, as inputs"),
     TN_OPT(tn_model_section, lengths, TN_OPT_TEXT, "", NULL,
            "sizes, in ascending order, of the dimension that is a word, as n in x: f32[n, 80]"),
+    TN_OPT(tn_model_section, sizes, TN_OPT_TEXT, "", NULL,
+           "sizes, in ascending order, of the dimensions `size`, as in image: f32[3, size, size]: training "
+           "takes "
+           "them one after the other, and everything else the largest"),
     TN_OPT(tn_model_section, layers, TN_OPT_TEXT, NULL, NULL,
            "the model, one layer per line: NAME: LAYER(OPTIONS) <- INPUTS"),
     TN_OPT(tn_model_section, outputs, TN_OPT_TEXT, "", NULL,

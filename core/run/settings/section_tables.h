@@ -14,7 +14,7 @@ typedef struct tn_plugins_section {
 } tn_plugins_section;
 
 typedef struct tn_model_section {
-  const char *inputs, *targets, *lengths, *layers, *outputs, *loss, *metrics;
+  const char *inputs, *targets, *lengths, *sizes, *layers, *outputs, *loss, *metrics;
 } tn_model_section;
 
 typedef struct tn_block_section {
@@ -82,6 +82,7 @@ typedef struct tn_call_reading {
   tn_env *env;
   tn_registry *registry;
   tn_ini *ini;
+  const struct tn_scope *names; /* that arguments may use; NULL: none */
 } tn_call_reading;
 typedef struct tn_item_use {
   const tn_item *item;
@@ -94,6 +95,12 @@ tn_status tn_settings_read_call(const tn_call_reading *r, uint32_t kind, const c
 tn_status tn_settings_read_lists(const tn_call_reading *r, tn_section *section, tn_options *options);
 /* schedules.c: [schedule] and [schedule.OPTION]. After the groups. */
 tn_status tn_settings_read_schedules(tn_env *env, tn_registry *registry, tn_ini *ini, tn_settings *s);
+/* accumulate.c: [schedule.accumulate]: that there is something to change, and the section, when it is read.
+ */
+tn_status tn_settings_schedule_accumulate(const tn_env *env, tn_ini *ini, const tn_settings *settings,
+                                          tn_schedule_setting *schedule);
+tn_status tn_settings_check_accumulate(const tn_env *env, tn_ini *ini, const tn_settings *settings,
+                                       const tn_schedule_setting *schedule);
 /* After the data: finds the transforms of training that schedules move. */
 tn_status tn_settings_find_moved(tn_env *env, tn_ini *ini, tn_settings *s);
 
@@ -118,6 +125,8 @@ tn_status tn_settings_check_group_keys(tn_env *env, tn_ini *ini, const tn_sectio
 /* The same for a group that is never trained. */
 tn_status tn_settings_check_frozen_keys(tn_env *env, tn_ini *ini, const tn_section *group,
                                         const tn_optimizer *optimizer);
+/* [optimizer] lr_rule without lr_batch, also of a [phase NAME]. */
+tn_status tn_settings_check_lr_rule(tn_env *env, tn_ini *ini, const tn_settings *s);
 /* groups.c: [group.NAME], and the keys of [optimizer] that concern them. After [optimizer]. */
 tn_status tn_settings_read_groups(tn_env *env, tn_ini *ini, tn_settings *settings);
 /* phases.c: the parameters that are frozen, and the phases of the run, from the groups. */
@@ -138,7 +147,9 @@ tn_status tn_settings_read_keep(tn_env *env, tn_ini *ini, tn_settings *settings)
 tn_status tn_settings_read_sweep(tn_env *env, tn_ini *ini, tn_settings *settings);
 /* fold.c: [data] fold, which holds for both splits; after their sections were read. */
 tn_status tn_settings_read_fold(tn_env *env, tn_ini *ini, tn_settings *settings);
-/* lengths.c: [model] lengths. */
+/* lengths.c: [model] lengths and sizes; and [schedule.size], which chooses among several. */
+tn_status tn_settings_schedule_size(const tn_env *env, tn_ini *ini, const tn_settings *settings,
+                                    tn_schedule_setting *schedule);
 tn_status tn_settings_read_lengths(tn_env *env, tn_ini *ini, tn_settings *settings);
 /* read_links.c: [distributed] link, host_link, bucket and hang. */
 tn_status tn_settings_read_links(tn_env *env, tn_ini *ini, tn_settings *settings);

@@ -61,7 +61,7 @@ static tn_status settings_fill_data(tn_env *env, tn_ini *ini, tn_section *base, 
 }
 
 static tn_status settings_read_split(tn_env *env, tn_registry *registry, tn_ini *ini, const char *name,
-                                     tn_data_setting *data) {
+                                     const tn_settings *s, tn_data_setting *data) {
   tn_section *base = tn_ini_section(ini, "data"), *own = tn_ini_section(ini, name), *section = NULL;
   tn_options host, source;
   const tn_item *item = NULL;
@@ -97,7 +97,7 @@ static tn_status settings_read_split(tn_env *env, tn_registry *registry, tn_ini 
                                       key ? tn_key_where(ini, section, key) : "", &data->device_transforms);
   TN_TRY(tn_ini_note(env, ini, status));
   key = settings_split_key(base, own, "transforms", &section);
-  TN_TRY(tn_settings_read_transforms(env, registry, ini, section, key, data));
+  TN_TRY(tn_settings_read_transforms(env, registry, ini, section, key, s, data));
   if (!validation) TN_TRY(tn_ini_note(env, ini, tn_settings_check_balance(env, ini, base, own, data)));
   return validation && section == own ? tn_settings_check_validation_transforms(env, own, data) : TN_OK;
 }
@@ -265,11 +265,12 @@ tn_status tn_settings_read(tn_env *env, tn_registry *registry, tn_ini *ini, tn_s
   TN_TRY(tn_settings_read_schedules(env, registry, ini, s));
   TN_TRY(tn_settings_read_turns(env, registry, ini, s));
   TN_TRY(tn_ini_note(env, ini, settings_check_sharpness(env, ini, s)));
+  TN_TRY(tn_ini_note(env, ini, tn_settings_check_lr_rule(env, ini, s)));
   TN_TRY(tn_settings_read_parts(env, registry, ini, s));
-  TN_TRY(tn_settings_note(env, ini, "data",
-                          settings_read_split(env, registry, ini, "data.train", &s->data[TN_SPLIT_TRAIN])));
-  TN_TRY(tn_settings_note(env, ini, "data",
-                          settings_read_split(env, registry, ini, "data.valid", &s->data[TN_SPLIT_VALID])));
+  TN_TRY(tn_settings_note(
+      env, ini, "data", settings_read_split(env, registry, ini, "data.train", s, &s->data[TN_SPLIT_TRAIN])));
+  TN_TRY(tn_settings_note(
+      env, ini, "data", settings_read_split(env, registry, ini, "data.valid", s, &s->data[TN_SPLIT_VALID])));
   TN_TRY(tn_settings_find_moved(env, ini, s));
   TN_TRY(tn_settings_note(env, ini, "sweep", tn_settings_read_sweep(env, ini, s)));
   return tn_ini_note(env, ini, tn_settings_read_fold(env, ini, s));

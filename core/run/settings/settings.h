@@ -3,6 +3,7 @@
  * that item's options. */
 #pragma once
 
+#include <math.h>
 #include <string.h>
 
 #include "core/config/ini/ini.h"
@@ -95,6 +96,12 @@ enum { TN_OPTIMIZER_ON_DEVICE = 0, TN_OPTIMIZER_ON_HOST = 1, TN_OPTIMIZER_PLACE_
 enum { TN_STATES_F32 = 0, TN_STATES_BF16 = 1, TN_STATES_INT8 = 2 };
 enum { TN_LR_LINEAR = 0, TN_LR_SQRT = 1 };
 
+/* [optimizer] lr_rule: the factor of lr for an update with `ratio` times the samples (Goyal et al.,
+ * "Accurate, large minibatch SGD", 2017; the root: Krizhevsky, "One weird trick", 2014). */
+static inline double tn_lr_by_batch(double ratio, int32_t rule) {
+  return rule == TN_LR_SQRT ? sqrt(ratio) : ratio;
+}
+
 /* Whether a state of the optimizer is the average of the parameter. */
 static inline bool tn_optimizer_has_average(const tn_optimizer *kind) {
   const tn_optimizer_state *state = kind != NULL ? kind->states : NULL;
@@ -115,13 +122,16 @@ enum { TN_METRIC_AUTO = 0, TN_METRIC_MIN = 1, TN_METRIC_MAX = 2 };
 enum { TN_WARMUP_LINEAR = 0, TN_WARMUP_CONSTANT = 1, TN_WARMUP_EXPONENTIAL = 2, TN_WARMUP_COSINE = 3 };
 
 /* The target of a schedule: an option of the optimizer, [optimizer] ema, an option of a layer or loss of the
- * model, the weight of a loss, or an option of a transform. */
+ * model, the weight of a loss, an option of a transform, [optimizer] accumulate, or the size among
+ * [model] sizes. */
 typedef enum tn_schedule_target {
   TN_SCHEDULES_OPTIMIZER,
   TN_SCHEDULES_EMA,
   TN_SCHEDULES_LAYER,
   TN_SCHEDULES_LOSS,
-  TN_SCHEDULES_TRANSFORM
+  TN_SCHEDULES_TRANSFORM,
+  TN_SCHEDULES_ACCUMULATE,
+  TN_SCHEDULES_SIZE
 } tn_schedule_target;
 
 /* A field of a transform's options that a schedule moves. */
@@ -224,9 +234,10 @@ typedef struct tn_data_setting {
   const void *options;
   tn_transform_use *transforms;
   int32_t n_transforms;
-  int32_t device_transforms; /* how many of the last ones; TN_DEVICE_TRANSFORMS_AUTO */
-  int64_t cache;             /* bytes; TN_CACHE_AUTO */
-  tn_data_fold fold;         /* of both splits; 0 parts: the source is not divided */
+  tn_transform_use *sized[TN_MAX_LENGTHS]; /* the same at each of [model] sizes but the largest */
+  int32_t device_transforms;               /* how many of the last ones; TN_DEVICE_TRANSFORMS_AUTO */
+  int64_t cache;                           /* bytes; TN_CACHE_AUTO */
+  tn_data_fold fold;                       /* of both splits; 0 parts: the source is not divided */
   const char *where;
 } tn_data_setting;
 
@@ -291,10 +302,12 @@ typedef struct tn_settings {
   int32_t n_turns;
   bool turns_wrong;                /* one of them has a mistake, which is noted */
   const tn_turn_setting *turn;     /* the one that tn_settings_of_turn has put in; NULL: none */
-  int64_t lengths[TN_MAX_LENGTHS]; /* of [model], in ascending order */
+  int64_t lengths[TN_MAX_LENGTHS]; /* of [model] lengths or sizes, in ascending order */
   int32_t n_lengths;               /* 0: no dimension varies */
-  tn_schedule_setting *schedule;   /* [schedule], of lr */
-  tn_schedule_setting *schedules;  /* [schedule.OPTION], [schedule.OPTION.GROUP], [schedule.ITEM.OPTION] */
+  bool sizes; /* they are sizes: the dimensions `size` vary between epochs, and have the largest in evaluation
+               */
+  tn_schedule_setting *schedule;  /* [schedule], of lr */
+  tn_schedule_setting *schedules; /* [schedule.OPTION], [schedule.OPTION.GROUP], [schedule.ITEM.OPTION] */
   int32_t n_schedules;
   tn_distributed_section distributed;
   int64_t bucket;               /* of distributed: bytes, or TN_BUCKET_AUTO */
@@ -340,6 +353,10 @@ int32_t tn_settings_phase(const tn_settings *settings, int64_t epoch);
 static inline int64_t tn_settings_longest(const tn_settings *settings) {
   return settings->n_lengths > 0 ? settings->lengths[settings->n_lengths - 1] : 0;
 }
+/* "sizes", "lengths": the key of [model]. */
+static inline const char *tn_settings_lengths_key(const tn_settings *settings) {
+  return settings->sizes ? "sizes" : "lengths";
+}
 /* Among how many of so many ranks the optimizer's state is divided; 1: every rank has all of it. */
 static inline int32_t tn_settings_shards(const tn_settings *settings, int32_t ranks) {
   return settings->distributed.shard == TN_SHARD_OPTIMIZER ? ranks : 1;
@@ -362,9 +379,9 @@ tn_status tn_settings_print_resolved(tn_env *env, tn_registry *registry, const t
                                      const tn_settings *settings, const char *backend, tn_text *text);
 
 /* The item of a name. TN_EINVAL: no item has this name. TN_EUNAVAILABLE: its plugin cannot be opened. */
-/* calls.c: the list of a key, or NULL. */
+/* calls.c: the list of a key, or NULL, at each of [model] sizes. */
 tn_status tn_settings_read_transforms(tn_env *env, tn_registry *registry, tn_ini *ini, tn_section *section,
-                                      tn_key *key, tn_data_setting *data);
+                                      tn_key *key, const tn_settings *settings, tn_data_setting *data);
 tn_status tn_settings_find_item(tn_env *env, tn_registry *registry, uint32_t kind, const char *name,
                                 const tn_item **item);
 

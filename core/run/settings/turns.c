@@ -113,8 +113,9 @@ static tn_status turns_check(tn_env *env, tn_ini *ini, const tn_settings *s) {
                     "only a group with freeze = yes goes with phases",
                     s->groups[0].where, s->groups[0].name, s->turns[0].name);
   if (s->n_lengths > 1)
-    return turns_refuse(env, ini, s, "model", "lengths",
-                        "phases take batches of one length; give the longest length alone");
+    return turns_refuse(env, ini, s, "model", tn_settings_lengths_key(s),
+                        s->sizes ? "phases take samples of one size; give the largest size alone"
+                                 : "phases take batches of one length; give the longest length alone");
   if (s->steps_per_launch > 1)
     return turns_refuse(env, ini, s, "run", "steps_per_launch",
                         "the phases of a step are launched one by one, expected auto or 1");

@@ -59,10 +59,23 @@ static int32_t fields_list_padded(const tn_signature_field *fields, int32_t n, t
   return count;
 }
 
+/* The device applies no transforms where a dimension varies. */
+static tn_status fields_refuse_device(tn_run *run, tn_loader_options *options) {
+  int32_t on_device = options->device_transforms;
+  options->device_transforms = 0;
+  if (on_device <= 0) return TN_OK;
+  const char *why = run->settings.sizes ? "a program of the device would have transforms of one size"
+                                        : "a device would take samples before they are padded";
+  return tn_failf(&run->env, TN_EINVAL, "%s: device_transforms = %d with [model] %s: %s; expected 0 or auto",
+                  options->where != NULL ? options->where : run->ini.path, on_device,
+                  tn_settings_lengths_key(&run->settings), why);
+}
+
 tn_status tn_fields_padded(tn_run *run, tn_loader_options *options) {
   tn_signature signature;
   const tn_settings *s = &run->settings;
   if (s->n_lengths == 0 || run->emit != NULL) return TN_OK;
+  if (s->sizes) return fields_refuse_device(run, options);
   tn_status status = tn_signature_read(&run->env, &run->arena, &run->ini, &signature);
   if (status == TN_EINVAL) { /* the model tells it */
     tn_error_clear(&run->env);
@@ -78,14 +91,7 @@ tn_status tn_fields_padded(tn_run *run, tn_loader_options *options) {
   options->n_lengths = s->n_lengths;
   options->padded = padded;
   options->n_padded = n;
-  int32_t on_device = options->device_transforms;
-  options->device_transforms = 0;
-  if (on_device <= 0) return TN_OK;
-  return tn_failf(
-      &run->env, TN_EINVAL,
-      "%s: device_transforms = %d with [model] lengths: a device would take samples before they are "
-      "padded; expected 0 or auto",
-      options->where != NULL ? options->where : run->ini.path, on_device);
+  return fields_refuse_device(run, options);
 }
 
 tn_signature_field tn_field_of_input(const char *name, const tn_type *type) {

@@ -12,9 +12,13 @@
 typedef struct tn_scheduled_option {
   const char *name; /* of the option, "dropout.p" of a layer */
   const char *input;
-  int32_t n;                             /* values: those of the groups, or 1 */
-  int32_t ahead;                         /* 1: the value of the next step */
-  bool is_factor;                        /* the factor of the schedule in place of a value */
+  int32_t n;      /* values: those of the groups, or 1 */
+  int32_t ahead;  /* 1: the value of the next step */
+  bool is_factor; /* the factor of the schedule in place of a value */
+  /* Of lr, with lr_batch: the samples of an update that the values are meant for, with its rule, TN_LR_...;
+   * in a run whose updates differ the value follows those of each. 0: it does not. */
+  int64_t samples;
+  int32_t rule;
   double *values;                        /* as configured */
   const tn_schedule_setting **schedules; /* NULL: the value stays */
 } tn_scheduled_option;

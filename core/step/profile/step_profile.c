@@ -17,6 +17,10 @@ tn_status tn_step_profile_create(const tn_profiled *what, tn_step_profile **out)
   return TN_ENOMEM;
 }
 
+void tn_step_profile_set_loader(tn_step_profile *p, tn_loader *loader) {
+  if (p != NULL) p->what.loader = loader;
+}
+
 void tn_step_profile_destroy(tn_step_profile *p) {
   if (p == NULL) return;
   tn_timeline_free(p->timeline);

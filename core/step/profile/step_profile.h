@@ -24,6 +24,9 @@ typedef struct tn_profiled {
 
 /* Has begun no step. tn_step_profile_destroy accepts NULL. */
 tn_status tn_step_profile_create(const tn_profiled *what, tn_step_profile **profile);
+/* In a pause: another loader takes the place of the profile's, which may be destroyed. NULL: nothing happens.
+ */
+void tn_step_profile_set_loader(tn_step_profile *profile, tn_loader *loader);
 void tn_step_profile_destroy(tn_step_profile *profile);
 
 /* Before the first step, and before the next one after a pause; no step is under way. Runs of the executor

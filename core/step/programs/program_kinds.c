@@ -12,6 +12,9 @@ static const char *const program_names[TN_PROGRAMS] = {
 static const int32_t phase_programs[TN_PHASE_PROGRAMS] = {TN_PROGRAM_STEP, TN_PROGRAM_MICRO,
                                                           TN_PROGRAM_AVERAGE, TN_PROGRAM_WATCH};
 
+static const int32_t length_programs[TN_LENGTH_PROGRAMS] = {TN_PROGRAM_STEP, TN_PROGRAM_EVAL,
+                                                            TN_PROGRAM_MICRO};
+
 int32_t tn_phase_program(int32_t which, int32_t phase) {
   int32_t k = 0;
   while (phase_programs[k] != which) k++;
@@ -23,13 +26,14 @@ int32_t tn_input_program(const tn_settings *settings) {
 }
 
 int32_t tn_length_program(const tn_settings *settings, int32_t which, int32_t k) {
+  int32_t i = 0;
   if (k >= settings->n_lengths - 1) return which;
-  return TN_PROGRAM_SHORTER + TN_LENGTH_PROGRAMS * k + (which == TN_PROGRAM_EVAL);
+  while (length_programs[i] != which) i++;
+  return TN_PROGRAM_SHORTER + TN_LENGTH_PROGRAMS * k + i;
 }
 
 int32_t tn_program_kind(int32_t which) {
-  if (which >= TN_PROGRAM_SHORTER)
-    return (which - TN_PROGRAM_SHORTER) % TN_LENGTH_PROGRAMS == 0 ? TN_PROGRAM_STEP : TN_PROGRAM_EVAL;
+  if (which >= TN_PROGRAM_SHORTER) return length_programs[(which - TN_PROGRAM_SHORTER) % TN_LENGTH_PROGRAMS];
   return which < TN_PROGRAM_LATER ? which : phase_programs[(which - TN_PROGRAM_LATER) % TN_PHASE_PROGRAMS];
 }
 
@@ -92,16 +96,36 @@ bool tn_program_is_training(int32_t which) {
   return tn_program_updates(which) || kind == TN_PROGRAM_WEIGH || kind == TN_PROGRAM_MICRO;
 }
 
+/* The key that programs of one length alone go with; NULL: there is none. */
+static const char *program_kinds_of_one_length(const tn_run *run) {
+  const tn_settings *s = &run->settings;
+  if (s->optimizer.accumulate > 1) return "[optimizer] accumulate";
+  if (s->n_phases > s->n_turns && s->n_phases > 1) return "[group.NAME] freeze with a number";
+  if (s->steps_per_launch > 1) return "[run] steps_per_launch";
+  if (tn_run_ranks(run) > 1) return "several devices";
+  return s->run.watch > 0 ? "[run] watch" : NULL;
+}
+
+/* All ranks know the size of an epoch, and its micro-batches have it. */
+static const char *program_kinds_of_one_size(const tn_run *run) {
+  const tn_settings *s = &run->settings;
+  if (s->n_phases > s->n_turns && s->n_phases > 1) return "[group.NAME] freeze with a number";
+  if (s->steps_per_launch > 1) return "[run] steps_per_launch";
+  if (s->run.overfit > 0) return "[run] overfit";
+  return s->run.watch > 0 ? "[run] watch" : NULL;
+}
+
 tn_status tn_programs_check_lengths(tn_run *run, const tn_program_request *request) {
   const tn_settings *s = &run->settings;
-  const char *where = tn_settings_where(&run->ini, "model", "lengths"), *with = NULL;
   if (s->n_lengths < 2 || !request->all_lengths) return TN_OK;
-  if (s->optimizer.accumulate > 1) with = "[optimizer] accumulate";
-  if (s->n_phases > s->n_turns && s->n_phases > 1) with = "[group.NAME] freeze with a number";
-  if (s->steps_per_launch > 1) with = "[run] steps_per_launch";
-  if (tn_run_ranks(run) > 1) with = "several devices";
-  if (s->run.watch > 0) with = "[run] watch";
+  const char *with = s->sizes ? program_kinds_of_one_size(run) : program_kinds_of_one_length(run),
+             *where = tn_settings_where(&run->ini, "model", tn_settings_lengths_key(s));
   if (with == NULL) return TN_OK;
+  if (s->sizes)
+    return tn_failf(&run->env, TN_EINVAL,
+                    "%s: [model] sizes: %d sizes with %s, which takes samples of one size; leave it out, or "
+                    "give the largest size alone",
+                    where, s->n_lengths, with);
   return tn_failf(
       &run->env, TN_EINVAL,
       "%s: [model] lengths: %d lengths with %s, which takes batches of one length; leave it out, or "

@@ -3,6 +3,7 @@
 #include "core/compile/output/fused_minimum.h"
 #include "core/graph/uses.h"
 #include "core/step/checks/check_model.h"
+#include "core/step/checks/check_sizes.h"
 #include "core/step/graphs/device_transforms.h"
 #include "core/step/graphs/incremental.h"
 #include "core/step/graphs/low_precision_copies.h"
@@ -133,6 +134,7 @@ static int64_t programs_batch(const tn_run *run, const tn_program_request *reque
   if (shorter >= 0 && (!request->all_lengths || shorter >= run->settings.n_lengths - 1 ||
                        run->ini.mistakes.n > 0 /* the program of the longest length has noted them */))
     return 0;
+  if (shorter >= 0 && kind == TN_PROGRAM_EVAL && run->settings.sizes) return 0; /* it has the largest */
   if (kind == TN_PROGRAM_WATCH)
     return request->watched && run->settings.run.watch > 0 ? request->batch[TN_PROGRAM_STEP] : 0;
   if (kind != TN_PROGRAM_WEIGH && kind != TN_PROGRAM_MICRO) return request->batch[kind];
@@ -214,6 +216,7 @@ static tn_status programs_build_model(tn_run *run, const tn_program_request *req
                                    .ranks = tn_run_ranks(run),
                                    .micro_batches =
                                        training ? (int32_t)run->settings.optimizer.accumulate : 1,
+                                   .accumulates = tn_program_kind(which) == TN_PROGRAM_MICRO,
                                    .seed = (uint64_t)run->settings.run.seed,
                                    .moved = moved,
                                    .n_moved = n_moved,
@@ -281,6 +284,8 @@ static tn_status programs_build_graph(tn_run *run, const tn_program_request *req
   if (status == TN_EINVAL && run->emit == NULL) return programs_check_model(run, request, which, NULL);
   if (status != TN_OK) return status;
   status = programs_check_model(run, request, which, &model);
+  if (status == TN_OK && tn_program_shorter(which) >= 0)
+    status = tn_sizes_check_states(run, set->map, model.graph, tn_program_length(run, request, which));
   if (status == TN_OK && run->ini.mistakes.n == 0) {
     status = programs_drop_model_outputs(run, request, which, &model);
     if (status == TN_OK) status = programs_complete_graph(run, request, which, set, &model);

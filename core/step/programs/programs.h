@@ -30,16 +30,16 @@ enum {
    * (tn_phase_program); those above are of the first one. All phases have the same state and input slots. */
   TN_PROGRAM_LATER,
   TN_PHASE_PROGRAMS = 4,
-  /* STEP and EVAL of the shorter [model] lengths (tn_length_program); those above are of the longest one. All
-   * have the same state and input slots. */
+  /* STEP, EVAL and MICRO of the shorter [model] lengths, or of the smaller [model] sizes, which have no EVAL
+   * (tn_length_program); those above are of the longest one. All have the same state and input slots. */
   TN_PROGRAM_SHORTER = TN_PROGRAM_LATER + TN_PHASE_PROGRAMS * (TN_MAX_PHASES - 1),
-  TN_LENGTH_PROGRAMS = 2,
+  TN_LENGTH_PROGRAMS = 3,
   TN_PROGRAMS = TN_PROGRAM_SHORTER + TN_LENGTH_PROGRAMS * (TN_MAX_LENGTHS - 1)
 };
 
 /* The number of STEP, MICRO, AVERAGE or WATCH in a phase, counted from 0. */
 int32_t tn_phase_program(int32_t which, int32_t phase);
-/* STEP or EVAL of length k, counted from 0, of [model] lengths. */
+/* STEP, EVAL or MICRO of length k, counted from 0, of [model] lengths or sizes. */
 int32_t tn_length_program(const tn_settings *settings, int32_t which, int32_t k);
 
 /* The program of the step whose inputs are those of all training programs. */

@@ -95,12 +95,17 @@ static bool parameter_groups_is_zero(const tn_updater *u, int32_t group, const t
   return tn_text_equal(option->name, "weight_decay") && !u->groups[group].decays;
 }
 
-/* [optimizer] lr_batch (Goyal et al., "Accurate, large minibatch SGD", 2017; the root: Krizhevsky, "One weird
- * trick", 2014). */
+/* The samples of an update with all of [optimizer] accumulate, for lr_batch; 0: lr does not follow them. */
+static int64_t parameter_groups_samples(const tn_settings *s) {
+  int64_t samples;
+  bool large =
+      __builtin_mul_overflow(s->data[TN_SPLIT_TRAIN].section.batch, s->optimizer.accumulate, &samples);
+  return s->optimizer.lr_batch == 0 ? 0 : large ? INT64_MAX : samples;
+}
+
 static double parameter_groups_by_batch(const tn_settings *s) {
-  double samples = (double)s->data[TN_SPLIT_TRAIN].section.batch * (double)s->optimizer.accumulate;
-  double ratio = s->optimizer.lr_batch > 0 ? samples / (double)s->optimizer.lr_batch : 1;
-  return s->optimizer.lr_rule == TN_LR_SQRT ? sqrt(ratio) : ratio;
+  double samples = (double)parameter_groups_samples(s);
+  return samples > 0 ? tn_lr_by_batch(samples / (double)s->optimizer.lr_batch, s->optimizer.lr_rule) : 1;
 }
 
 static double parameter_groups_option(const tn_updater *u, int32_t group, const tn_option *option) {
@@ -126,7 +131,9 @@ static tn_scheduled_option *parameter_groups_add(tn_updater *u, const char *name
 
 /* The options of layers and the weights of losses, whose inputs the model has; and the decay of averages. */
 static tn_status parameter_groups_add_other(tn_updater *u, const tn_schedule_setting *s) {
-  if (s->target == TN_SCHEDULES_OPTIMIZER || s->target == TN_SCHEDULES_TRANSFORM) return TN_OK;
+  if (s->target == TN_SCHEDULES_OPTIMIZER || s->target == TN_SCHEDULES_TRANSFORM ||
+      s->target == TN_SCHEDULES_ACCUMULATE)
+    return TN_OK;
   const char *name = s->name + strlen("schedule."), *input = tn_arena_printf(u->arena, "control.%s", name);
   tn_scheduled_option *added = input != NULL ? parameter_groups_add(u, name, input, 1) : NULL;
   if (added == NULL) return TN_ENOMEM;
@@ -181,6 +188,8 @@ static tn_status parameter_groups_add_input(tn_updater *u, const char *name, tn_
     if (tn_text_equal(info->scheduled[i].name, name)) return TN_OK;
   tn_scheduled_option *scheduled = parameter_groups_add(u, option->name, input, info->n_groups);
   if (scheduled == NULL) return TN_ENOMEM;
+  if (tn_text_equal(name, "lr")) scheduled->samples = parameter_groups_samples(u->settings);
+  scheduled->rule = u->settings->optimizer.lr_rule;
   for (int32_t g = 0; g < info->n_groups; g++) {
     const tn_group_setting *group = parameter_groups_setting(u, u->groups[g].setting);
     scheduled->values[g] = parameter_groups_option(u, g, option);

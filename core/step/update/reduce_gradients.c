@@ -138,11 +138,24 @@ static tn_val bucket_sum_over_ranks(tn_updater *u, int32_t number, tn_val gradie
   return sum;
 }
 
-static tn_val bucket_reduce(tn_updater *u, const tn_bucket *bucket, int32_t number) {
+/* Whether the micro-batch of the program is the first one of its update. */
+static tn_val bucket_is_first(const tn_updater *u) {
+  return tn_lt(u->b, tn_build_counter(u->b, TN_BATCH_BLOCK), tn_scalar(u->b, TN_I64, u->graph->ranks));
+}
+
+/* The sums of all micro-batches. With [schedule.accumulate] the last one may be the only one, and the sums of
+ * the others are those of an earlier update. */
+static tn_val bucket_add_accumulated(tn_updater *u, const tn_bucket *bucket, tn_val gradient) {
   const char *path;
+  tn_val last = tn_to_dtype(u->b, gradient, TN_F32),
+         sum = tn_add(u->b, bucket_accumulated(u, bucket, &path), last);
+  bool alone = tn_settings_schedule_of(u->settings, TN_SCHEDULES_ACCUMULATE) != NULL;
+  return alone ? tn_where(u->b, bucket_is_first(u), last, sum) : sum;
+}
+
+static tn_val bucket_reduce(tn_updater *u, const tn_bucket *bucket, int32_t number) {
   tn_val gradient = bucket_pack(u, bucket, NULL, !u->row_major);
-  if (u->graph->micro_batches > 1)
-    gradient = tn_add(u->b, bucket_accumulated(u, bucket, &path), tn_to_dtype(u->b, gradient, TN_F32));
+  if (u->graph->micro_batches > 1) gradient = bucket_add_accumulated(u, bucket, gradient);
   return bucket_is_reduced(u) ? bucket_sum_over_ranks(u, number, gradient) : gradient;
 }
 
@@ -247,8 +260,7 @@ static tn_status accumulate_bucket(tn_updater *u, const tn_bucket *bucket, tn_va
 }
 
 tn_status tn_updater_accumulate(tn_updater *u) {
-  tn_build *b = u->b;
-  tn_val first = tn_lt(b, tn_build_counter(b, TN_BATCH_BLOCK), tn_scalar(b, TN_I64, u->graph->ranks));
+  tn_val first = bucket_is_first(u);
   for (int32_t k = 0; k < u->n_parts; k++) {
     const tn_gradient_part *part = &u->parts[k];
     for (int32_t i = part->first; i < part->first + part->n;) {

@@ -25,13 +25,21 @@ tn_status tn_control_block_bind(tn_arena *arena, tn_executor *executor, int32_t 
   return TN_OK;
 }
 
+/* The factor of a step whose update has another number of samples. */
+static double control_block_by_batch(const tn_scheduled_option *option, const tn_step_position *at) {
+  if (option->samples == 0 || at->points == NULL || at->plain) return 1;
+  return tn_lr_by_batch((double)at->samples / (double)option->samples, option->rule);
+}
+
 static void control_block_write_option(const tn_scheduled_option *option, const tn_step_position *now,
                                        float *values) {
   tn_step_position at = *now;
+  double by_batch = control_block_by_batch(option, now);
   at.step += option->ahead;
   for (int32_t g = 0; values && g < option->n; g++)
-    values[g] = (float)(option->is_factor ? tn_schedule_factor(option->schedules[g], &at)
-                                          : tn_schedule_value(option->schedules[g], option->values[g], &at));
+    values[g] = (float)(option->is_factor
+                            ? tn_schedule_factor(option->schedules[g], &at)
+                            : by_batch * tn_schedule_value(option->schedules[g], option->values[g], &at));
 }
 
 void tn_control_block_write(const tn_control_block *c, int32_t slot, int64_t block,
@@ -44,5 +52,7 @@ void tn_control_block_write(const tn_control_block *c, int32_t slot, int64_t blo
 }
 
 double tn_control_block_lr(const tn_control_block *c, const tn_step_position *at) {
-  return c->lr < 0 ? 0 : tn_schedule_value(c->info->scheduled[c->lr].schedules[0], c->base_lr, at);
+  if (c->lr < 0) return 0;
+  const tn_scheduled_option *lr = &c->info->scheduled[c->lr];
+  return control_block_by_batch(lr, at) * tn_schedule_value(lr->schedules[0], c->base_lr, at);
 }

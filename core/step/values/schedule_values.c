@@ -9,12 +9,23 @@ static tn_schedule_at schedule_at(const tn_step_position *p) {
                           .steps = p->steps,
                           .steps_per_epoch = p->steps_per_epoch,
                           .state = p->state,
-                          .samples = p->samples};
+                          .samples = p->samples,
+                          .points = p->points,
+                          .n_points = p->n_points};
+}
+
+double tn_position_units(const tn_step_position *position, int32_t unit) {
+  const tn_schedule_at at = schedule_at(position);
+  return tn_schedule_units(&at, at.step, unit);
+}
+
+int64_t tn_position_steps(const tn_step_position *position, int64_t units, int32_t unit) {
+  const tn_schedule_at at = schedule_at(position);
+  return tn_schedule_steps(&at, units, unit);
 }
 
 int64_t tn_schedule_warmup_steps(const tn_schedule_setting *schedule, const tn_step_position *position) {
-  const tn_schedule_at at = schedule_at(position);
-  int64_t steps = tn_schedule_steps(&at, schedule->section.warmup, schedule->section.warmup_unit);
+  int64_t steps = tn_position_steps(position, schedule->section.warmup, schedule->section.warmup_unit);
   return steps > 0 ? steps : 0;
 }
 

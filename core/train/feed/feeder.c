@@ -25,6 +25,7 @@ struct tn_feeder {
   tn_arena arena;
   tn_executor *executor;
   int32_t index, slots;
+  int32_t size; /* of [model] sizes, counted from 0; TN_MAX_LENGTHS: the largest */
   tn_loader *loader;
   tn_feed_field *fields;
   int32_t n_fields;
@@ -132,6 +133,11 @@ static void feeder_take_fold(const tn_run *run, int32_t split, tn_loader_options
   options->where = train->where;
 }
 
+/* Batches in every update; where updates differ, an epoch is measured in batches. */
+static int32_t feeder_accumulate(const tn_settings *s) {
+  return tn_settings_schedule_of(s, TN_SCHEDULES_ACCUMULATE) == NULL ? (int32_t)s->optimizer.accumulate : 1;
+}
+
 tn_status tn_feeder_options(tn_run *run, int32_t split, const tn_target *target, int32_t slots,
                             tn_loader_options *options) {
   const tn_data_setting *data = &run->settings.data[split];
@@ -148,7 +154,7 @@ tn_status tn_feeder_options(tn_run *run, int32_t split, const tn_target *target,
                                  .device_transforms = feeder_device_transforms(data, target),
                                  .shard = run->rank,
                                  .shards = tn_run_ranks(run),
-                                 .accumulate = training ? (int32_t)run->settings.optimizer.accumulate : 1,
+                                 .accumulate = training ? feeder_accumulate(&run->settings) : 1,
                                  .workers = (int32_t)s->workers,
                                  .prefetch = slots,
                                  .shuffle = training && s->shuffle,
@@ -215,12 +221,20 @@ static tn_status feeder_take_loader(tn_feeder *f, int32_t split, const tn_loader
   return f->loader != NULL ? TN_OK : feeder_create_loader(f->run, split, options, &f->loader);
 }
 
+/* Training samples of [model] sizes have transforms of their own. */
+static void feeder_take_size(const tn_feeder *f, int32_t split, tn_loader_options *options) {
+  const tn_settings *s = &f->run->settings;
+  if (split == TN_SPLIT_TRAIN && s->sizes && f->size < s->n_lengths - 1)
+    options->transforms = s->data[split].sized[f->size];
+}
+
 static tn_status feeder_prepare(tn_feeder *f, int32_t split, tn_loader **opened, const tn_program *program) {
   const tn_data_setting *data = &f->run->settings.data[split];
   tn_loader_options options;
   TN_TRY(tn_feeder_options(f->run, split, NULL, f->slots, &options));
   f->rank_batch = options.batch;
   f->accumulate = options.accumulate;
+  feeder_take_size(f, split, &options);
   TN_TRY(feeder_take_loader(f, split, &options, opened));
   TN_TRY(feeder_check_inputs(f, split, program));
   TN_TRY(tn_class_names_of_data(f->run, f->loader));
@@ -237,19 +251,34 @@ static tn_status feeder_prepare(tn_feeder *f, int32_t split, tn_loader **opened,
                   data->where, (long long)tn_loader_samples(f->loader), (long long)data->section.batch);
 }
 
-tn_status tn_feeder_create(tn_run *run, int32_t split, tn_loader **opened, tn_executor *executor,
-                           int32_t index, const tn_program *program, int32_t slots, tn_feeder **out) {
+/* `feeder` has what the caller gives. */
+static tn_status feeder_create(const tn_feeder *feeder, int32_t split, tn_loader **opened,
+                               const tn_program *program, tn_feeder **out) {
   *out = NULL;
-  tn_feeder *f = tn_alloc(&run->env, sizeof *f);
+  tn_feeder *f = tn_alloc(&feeder->run->env, sizeof *f);
   if (f == NULL) return TN_ENOMEM;
-  *f = (tn_feeder){
-      .run = run, .arena = tn_arena_new(&run->env), .executor = executor, .index = index, .slots = slots};
+  *f = *feeder;
+  f->arena = tn_arena_new(&f->run->env);
   tn_status status = feeder_prepare(f, split, opened, program);
   if (status == TN_OK)
     *out = f;
   else
     tn_feeder_destroy(f);
   return status;
+}
+
+tn_status tn_feeder_create(tn_run *run, int32_t split, tn_loader **opened, tn_executor *executor,
+                           int32_t index, const tn_program *program, int32_t slots, tn_feeder **out) {
+  const tn_feeder f = {
+      .run = run, .executor = executor, .index = index, .slots = slots, .size = TN_MAX_LENGTHS};
+  return feeder_create(&f, split, opened, program, out);
+}
+
+tn_status tn_feeder_create_sized(tn_run *run, int32_t size, tn_executor *executor, int32_t index,
+                                 const tn_program *program, int32_t slots, tn_feeder **out) {
+  const tn_feeder f = {.run = run, .executor = executor, .index = index, .slots = slots, .size = size};
+  tn_loader *none = NULL;
+  return feeder_create(&f, TN_SPLIT_TRAIN, &none, program, out);
 }
 
 tn_status tn_feeder_require(tn_run *run, tn_status status) {
@@ -290,12 +319,17 @@ tn_status tn_feeder_return(tn_feeder *f, int32_t slot) {
   return TN_OK;
 }
 
-tn_status tn_feeder_start(tn_feeder *f, int64_t epoch, int64_t first) {
-  TN_TRY(tn_loader_start(f->loader, epoch, first * f->accumulate));
-  f->number = first * f->accumulate;
+tn_status tn_feeder_start_updates(tn_feeder *f, int64_t epoch, const tn_epoch_updates *updates) {
+  TN_TRY(tn_loader_start_updates(f->loader, epoch, updates));
+  f->number = updates->first;
   f->n_pending = 0;
   for (int32_t i = 0; i < f->slots; i++) TN_TRY(tn_feeder_return(f, i));
   return TN_OK;
+}
+
+tn_status tn_feeder_start(tn_feeder *f, int64_t epoch, int64_t first) {
+  const tn_epoch_updates equal = {first * f->accumulate, tn_loader_batches(f->loader), -1};
+  return tn_feeder_start_updates(f, epoch, &equal);
 }
 
 tn_status tn_feeder_stop(tn_feeder *f) {

@@ -9,6 +9,9 @@ typedef struct tn_feeder tn_feeder;
  * inputs of `program`. Fields of another type and inputs without a field are errors. */
 tn_status tn_feeder_create(tn_run *run, int32_t split, tn_loader **opened, tn_executor *executor,
                            int32_t index, const tn_program *program, int32_t slots, tn_feeder **feeder);
+/* A feeder of training samples of a size, counted from 0, of [model] sizes, for the program of that size. */
+tn_status tn_feeder_create_sized(tn_run *run, int32_t size, tn_executor *executor, int32_t index,
+                                 const tn_program *program, int32_t slots, tn_feeder **feeder);
 /* Opens the loader of a split before the programs are compiled, for tn_program_request.loaders; while
  * planning only one whose transforms the device may apply, since a plan needs no other data. *loader is NULL
  * if the data cannot be opened, which tn_feeder_create reports, and a plan with a warning. The caller
@@ -27,10 +30,12 @@ void tn_feeder_destroy(tn_feeder *feeder);
 const tn_loader *tn_feeder_loader(const tn_feeder *feeder);
 /* The same, for tn_loader_profile. */
 tn_loader *tn_feeder_profiled_loader(tn_feeder *feeder);
-/* Updates in an epoch. */
+/* Updates in an epoch; batches, where they differ ([schedule.accumulate]). */
 int64_t tn_feeder_updates(const tn_feeder *feeder);
 /* Starts an epoch at update number `first`; submits all slots to the loader. */
 tn_status tn_feeder_start(tn_feeder *feeder, int64_t epoch, int64_t first);
+/* The same of an epoch whose updates differ in their batches. */
+tn_status tn_feeder_start_updates(tn_feeder *feeder, int64_t epoch, const tn_epoch_updates *updates);
 /* Stops the loader, so that another loader may write into the slots. */
 tn_status tn_feeder_stop(tn_feeder *feeder);
 /* Waits for the next batch; *samples counts the real samples of all ranks. TN_EOF: the epoch has ended. */

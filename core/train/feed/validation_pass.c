@@ -6,9 +6,10 @@
 tn_status tn_validation_bind(const tn_run *run, tn_program_set *set, tn_executor *executor, int32_t slots,
                              tn_validation_program *programs) {
   const tn_settings *s = &run->settings;
-  for (int32_t k = 0; k < (s->n_lengths > 0 ? s->n_lengths : 1); k++) {
+  bool one = s->n_lengths == 0 || s->sizes;
+  for (int32_t k = 0; k < (one ? 1 : s->n_lengths); k++) {
     tn_validation_program *p = &programs[k];
-    p->index = set->index[tn_length_program(s, TN_PROGRAM_EVAL, k)];
+    p->index = set->index[one ? TN_PROGRAM_EVAL : tn_length_program(s, TN_PROGRAM_EVAL, k)];
     TN_TRY(tn_control_block_bind(&set->arena, executor, p->index, slots, &set->update, &p->control_block));
     TN_TRY(tn_measure_outputs_bind(&set->arena, executor, p->index, slots, set, &p->outputs));
   }

@@ -24,7 +24,7 @@ typedef struct tn_validation {
   void *context;
 } tn_validation;
 
-/* Binds the programs of all lengths of a set, TN_MAX_LENGTHS at most. */
+/* Binds the programs of all lengths of a set, TN_MAX_LENGTHS at most; of [model] sizes, the largest alone. */
 tn_status tn_validation_bind(const tn_run *run, tn_program_set *set, tn_executor *executor, int32_t slots,
                              tn_validation_program *programs);
 /* Runs one pass; `sums` holds the sums afterwards. TN_ESTOPPED: tn_run_stop was called. */

@@ -67,6 +67,17 @@ static tn_status describe_epochs(const tn_training *t) {
   return describe_balance(t);
 }
 
+static tn_status describe_accumulate(const tn_training *t) {
+  const tn_update_walk begin = {.epoch = t->progress.epoch, .batches = 0};
+  if (t->sizes.schedule == NULL || t->progress.epoch >= t->sizes.epochs) return TN_OK;
+  return tn_run_remark(t->run,
+                       "accumulate: %lld batch%s in the first update of epoch %lld, %d at most; %lld "
+                       "updates in the run",
+                       (long long)tn_update_sizes_next(&t->sizes, &begin),
+                       tn_update_sizes_next(&t->sizes, &begin) == 1 ? "" : "es", (long long)begin.epoch + 1,
+                       (int)t->micro_batches, (long long)t->steps);
+}
+
 static tn_status describe_shard(const tn_training *t) {
   if (t->run->settings.distributed.shard == TN_SHARD_NO || tn_run_ranks(t->run) > 1) return TN_OK;
   return tn_run_remark(t->run, "[distributed] shard = optimizer has no effect on one device");
@@ -140,6 +151,8 @@ tn_status tn_training_start_observers(tn_training *t) {
   int64_t epoch = t->progress.epoch + 1;
   TN_TRY(describe_thaws(t, epoch));
   TN_TRY(describe_epochs(t));
+  TN_TRY(describe_accumulate(t));
+  TN_TRY(tn_training_describe_sizes(t));
   TN_TRY(describe_shard(t));
   TN_TRY(describe_communicator(t));
   TN_TRY(describe_nothing_left(t));

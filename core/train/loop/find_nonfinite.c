@@ -112,13 +112,14 @@ static tn_status nonfinite_agree(tn_step_search *s, int32_t *flags) {
 /* Starts the loader at the next batch of the progress. */
 static tn_status nonfinite_begin_epoch(tn_step_search *s) {
   tn_training *t = s->t;
+  tn_training_count_epoch(t); /* the position may be one of the epoch before */
   if (t->progress.batch >= t->steps_per_epoch) {
     t->progress.epoch++;
     t->progress.batch = 0;
   }
   t->n_ahead = 0;
   TN_TRY(tn_feeder_stop(t->train));
-  return tn_feeder_start(t->train, t->progress.epoch, t->progress.batch);
+  return tn_training_start_data(t);
 }
 
 /* Takes a step; sets STEP_NONFINITE in *flags if its loss or state is not finite. */

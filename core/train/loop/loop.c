@@ -22,7 +22,7 @@ static tn_status loop_start_feeder(tn_training *t) {
   const tn_step_position first = tn_training_at(t, t->progress.step - t->progress.batch);
   tn_schedules_move_transforms(&t->run->settings, &first);
   tn_flight_wait before = tn_flight_begin_wait(t->device->flight, TN_FLIGHT_HOST, "its data");
-  tn_status status = tn_feeder_start(t->train, t->progress.epoch, t->progress.batch);
+  tn_status status = tn_training_start_data(t);
   tn_flight_end_wait(t->device->flight, &before);
   return status;
 }
@@ -85,7 +85,7 @@ static tn_status loop_write_checkpoint(void *context) {
   tn_progress progress = t->progress;
   progress.sums = t->epoch_sums;
   if (!progress.ended) progress.score = NAN;
-  progress.update_samples = tn_training_update_samples(t);
+  progress.epoch_samples = tn_training_epoch_samples(t);
   progress.seconds += tn_clock_s() - t->started_s;
   tn_flight_wait before =
       tn_flight_begin_wait(t->device->flight, TN_FLIGHT_HOST, "a checkpoint that it writes");

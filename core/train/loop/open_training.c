@@ -90,8 +90,8 @@ static tn_status training_create_feeders(tn_training *t) {
   tn_status status = tn_feeder_create(run, TN_SPLIT_TRAIN, &t->loaders[TN_SPLIT_TRAIN], t->executor,
                                       t->set.index[step], t->set.programs[step], t->slots, &t->train);
   TN_TRY(tn_feeder_require(run, status));
-  t->steps_per_epoch = tn_feeder_updates(t->train);
-  t->steps = tn_training_count_steps(t);
+  t->size = run->settings.n_lengths - 1;
+  TN_TRY(tn_training_plan_steps(t));
   training_warn_warmup(t);
   if (t->set.programs[TN_PROGRAM_EVAL] == NULL) return TN_OK;
   status =
@@ -117,17 +117,20 @@ static tn_status training_bind_micro_batches(tn_training *t) {
   return tn_control_block_bind(arena, t->executor, weigh, t->slots, &t->set.update, &t->weigh_block);
 }
 
-static tn_status training_bind_phase(tn_training *t, int32_t phase) {
+static tn_status training_bind_programs(tn_training *t, int32_t step, int32_t micro,
+                                        const tn_update_info *update, tn_phase_slots *p) {
   tn_arena *arena = &t->set.arena;
-  tn_phase_slots *p = &t->phases[phase];
-  const tn_update_info *update = tn_phase_update(&t->set, &t->run->settings, phase);
-  int32_t step = t->set.index[tn_phase_program(TN_PROGRAM_STEP, phase)],
-          micro = t->set.index[tn_phase_program(TN_PROGRAM_MICRO, phase)];
   TN_TRY(tn_control_block_bind(arena, t->executor, step, t->slots, update, &p->step_block));
   TN_TRY(tn_measure_outputs_bind(arena, t->executor, step, t->slots, &t->set, &p->step_outputs));
   if (t->micro_batches == 1) return TN_OK;
   TN_TRY(tn_control_block_bind(arena, t->executor, micro, t->slots, update, &p->micro_block));
   return tn_measure_outputs_bind(arena, t->executor, micro, t->slots, &t->set, &p->micro_outputs);
+}
+
+static tn_status training_bind_phase(tn_training *t, int32_t phase) {
+  return training_bind_programs(t, t->set.index[tn_phase_program(TN_PROGRAM_STEP, phase)],
+                                t->set.index[tn_phase_program(TN_PROGRAM_MICRO, phase)],
+                                tn_phase_update(&t->set, &t->run->settings, phase), &t->phases[phase]);
 }
 
 static tn_status training_bind_watch(tn_training *t, int32_t phase) {
@@ -142,10 +145,10 @@ static tn_status training_bind_watch(tn_training *t, int32_t phase) {
 }
 
 static tn_status training_bind_length(tn_training *t, int32_t k) {
-  tn_phase_slots *p = &t->shorter[k];
-  int32_t step = t->set.index[tn_length_program(&t->run->settings, TN_PROGRAM_STEP, k)];
-  TN_TRY(tn_control_block_bind(&t->set.arena, t->executor, step, t->slots, &t->set.update, &p->step_block));
-  return tn_measure_outputs_bind(&t->set.arena, t->executor, step, t->slots, &t->set, &p->step_outputs);
+  const tn_settings *s = &t->run->settings;
+  return training_bind_programs(t, t->set.index[tn_length_program(s, TN_PROGRAM_STEP, k)],
+                                t->set.index[tn_length_program(s, TN_PROGRAM_MICRO, k)], &t->set.update,
+                                &t->shorter[k]);
 }
 
 /* Binds the control blocks and outputs of all slots, so that a step looks up no names. */
@@ -197,6 +200,7 @@ void tn_trainings_release(tn_training *trainings, int32_t n) {
     tn_training *t = &trainings[r];
     tn_training_release_profile(t);
     tn_programs_free(t->run, &t->set);
+    tn_update_sizes_free(&t->run->env, &t->sizes);
     tn_release(&t->run->env, t->folder);
   }
 }
@@ -279,7 +283,7 @@ static tn_status training_broadcast_progress(tn_training *t, tn_beginning *begin
   TN_TRY(tn_ranks_broadcast(t->ranks, &run->env, run->rank, "metrics of the epoch", sums->statistics,
                             (size_t)sums->n_statistics * sizeof *sums->statistics));
   t->progress = begin->progress;
-  t->steps = tn_training_count_steps(t);
+  TN_TRY(tn_training_plan_steps(t));
   t->averaged_at = t->progress.step; /* the ranks start with equal statistics */
   t->writes = begin->writes;
   sums->steps = begin->steps;

@@ -5,32 +5,37 @@
 #include "core/step/update/pruning.h"
 #include "core/train/loop/training.h"
 
-/* [prune] first, last and every, in steps. */
-typedef struct prune_times {
-  int64_t first, last, every;
-} prune_times;
-
-static prune_times prune_times_of(const tn_training *t) {
-  const tn_prune_section *o = &t->run->settings.prune.section;
-  int64_t unit = o->unit == TN_PRUNE_EPOCHS ? t->steps_per_epoch : 1;
-  return (prune_times){o->first * unit, o->last * unit, o->every * unit};
+/* TN_UNIT_... of [prune] unit. */
+static int32_t prune_unit(const tn_training *t) {
+  return t->run->settings.prune.section.unit == TN_PRUNE_EPOCHS ? TN_UNIT_EPOCHS : TN_UNIT_STEPS;
 }
 
+/* The first step in front of which so many units of [prune] are over. */
+static int64_t prune_step(const tn_training *t, int64_t units) {
+  const tn_step_position at = tn_training_at(t, 0);
+  return tn_position_steps(&at, units, prune_unit(t));
+}
+
+/* The last moment, in units. */
+static int64_t prune_end(const tn_prune_section *o) { return o->last > o->first ? o->last : o->first; }
+
 int64_t tn_training_next_prune(const tn_training *t, int64_t step) {
-  const prune_times at = prune_times_of(t);
-  int64_t last = at.last > at.first ? at.last : at.first;
-  if (!t->run->settings.prune.given || step > last) return INT64_MAX;
-  if (step <= at.first) return at.first;
-  int64_t next = at.first + (step - at.first + at.every - 1) / at.every * at.every;
-  return next < last ? next : last;
+  const tn_prune_section *o = &t->run->settings.prune.section;
+  if (!t->run->settings.prune.given || step > prune_step(t, prune_end(o))) return INT64_MAX;
+  const tn_step_position at = tn_training_at(t, step);
+  int64_t over = (int64_t)tn_position_units(&at, prune_unit(t)), units = o->first;
+  if (over > o->first) units += (over - o->first) / o->every * o->every;
+  for (; units < prune_end(o); units += o->every)
+    if (prune_step(t, units) >= step) return prune_step(t, units);
+  return prune_step(t, prune_end(o));
 }
 
 /* sparsity + (initial - sparsity) (1 - done)^3 */
 static float prune_goal(const tn_training *t) {
   const tn_prune_section *o = &t->run->settings.prune.section;
-  const prune_times at = prune_times_of(t);
-  if (at.last <= at.first) return (float)o->sparsity;
-  double left = 1 - (double)(t->progress.step - at.first) / (double)(at.last - at.first);
+  int64_t first = prune_step(t, o->first), last = prune_step(t, o->last);
+  if (last <= first) return (float)o->sparsity;
+  double left = 1 - (double)(t->progress.step - first) / (double)(last - first);
   return (float)(o->sparsity + (o->initial - o->sparsity) * left * left * left);
 }
 
@@ -39,9 +44,7 @@ bool tn_training_prunes(const tn_training *t) {
   return !over && tn_training_next_prune(t, t->progress.step) == t->progress.step;
 }
 
-tn_status tn_training_prune(tn_training *t) {
-  return tn_programs_prune(&t->set, t->executor, prune_goal(t));
-}
+tn_status tn_training_prune(tn_training *t) { return tn_programs_prune(&t->set, t->executor, prune_goal(t)); }
 
 double tn_training_sparsity(const tn_training *t) {
   float made = 0;

@@ -38,16 +38,22 @@ static bool step_is_watched(const tn_training *t, int64_t step) {
 
 /* ---- numbers of a step that has ended ---- */
 
-/* Of the program that has made a step: that of its length, of [run] watch, or of the phase. */
+/* Of the programs of a step but those of [run] watch: those of its length or size, or of the phase. */
+static const tn_phase_slots *step_programs(const tn_training *t, const tn_launched_step *step,
+                                           int32_t phase) {
+  bool shorter = step->length < t->run->settings.n_lengths - 1;
+  return shorter ? &t->shorter[step->length] : &t->phases[phase];
+}
+
+/* Of the program that has made a step. */
 static const tn_phase_slots *step_program(const tn_training *t, const tn_launched_step *step, int32_t phase) {
-  if (step->length < t->run->settings.n_lengths - 1) return &t->shorter[step->length];
-  return step_is_watched(t, step->event.step) ? &t->watch[phase].slots : &t->phases[phase];
+  return step_is_watched(t, step->event.step) ? &t->watch[phase].slots : step_programs(t, step, phase);
 }
 
 /* Reads whether the update was applied, and the scale of the loss; of several phases, whether one of them was
  * skipped, and the scale of the last one. */
 static void step_read_update(tn_training *t, tn_event *event, const tn_launched_step *step) {
-  int32_t slot = step->slots[t->micro_batches - 1];
+  int32_t slot = step->slots[step->n - 1];
   event->loss_scale = 0.0;
   event->skipped = -1;
   for (int32_t phase = step_first_phase(t); phase < step_end_phase(t); phase++) {
@@ -82,11 +88,11 @@ static tn_status step_check_loss(tn_training *t, const tn_event *event) {
 
 /* Adds the sums of all micro-batches of the phases that have had their turn. */
 static void step_add_sums(const tn_training *t, const tn_launched_step *step, tn_metric_sums *sums) {
-  int32_t last = t->micro_batches - 1;
+  int32_t last = step->n - 1;
   for (int32_t phase = step_first_phase(t); phase < step_end_phase(t); phase++) {
     if (!step_has_phase(t, phase, step->event.step)) continue;
     for (int32_t m = 0; m < last; m++)
-      tn_metric_sums_add_batch(sums, &t->phases[phase].micro_outputs, step->slots[m]);
+      tn_metric_sums_add_batch(sums, &step_programs(t, step, phase)->micro_outputs, step->slots[m]);
     tn_metric_sums_add_batch(sums, &step_program(t, step, phase)->step_outputs, step->slots[last]);
   }
   tn_metric_sums_count(sums, step->samples);
@@ -104,7 +110,7 @@ static tn_status step_wait(tn_training *t, const tn_launched_step *step) {
   double start = tn_clock_s();
   tn_status status = TN_OK;
   tn_range_begin(t->device, "wait for a step");
-  for (int32_t m = 0; m < t->micro_batches && status == TN_OK; m++)
+  for (int32_t m = 0; m < step->n && status == TN_OK; m++)
     status = tn_executor_slot_wait(t->executor, step->slots[m]);
   tn_range_end(t->device);
   if (status == TN_OK) tn_step_profile_host(t->profiling.taken, TN_SPAN_WAIT_STEP, start, 0);
@@ -112,13 +118,13 @@ static tn_status step_wait(tn_training *t, const tn_launched_step *step) {
 }
 
 static tn_status step_return_slots(tn_training *t, const tn_launched_step *step) {
-  for (int32_t m = 0; m < t->micro_batches; m++) TN_TRY(tn_feeder_return(t->train, step->slots[m]));
+  for (int32_t m = 0; m < step->n; m++) TN_TRY(tn_feeder_return(t->train, step->slots[m]));
   return TN_OK;
 }
 
 /* Posts what a watched step shows of each phase. */
 static void step_post_watch(tn_training *t, const tn_launched_step *step) {
-  int32_t slot = step->slots[t->micro_batches - 1];
+  int32_t slot = step->slots[step->n - 1];
   for (int32_t phase = step_first_phase(t); phase < step_end_phase(t); phase++) {
     tn_watch_values *w = &t->watch[phase].values;
     const float *skipped = t->watch[phase].slots.step_outputs.skipped[slot];
@@ -174,20 +180,21 @@ tn_status tn_training_read_steps(tn_training *t) {
 
 /* ---- launching ---- */
 
-/* The number of batches in an epoch is a multiple of the micro-batches, so TN_EOF comes before the first one.
- */
+/* An epoch has whole updates, so TN_EOF comes before the first batch of one. */
 static tn_status step_fetch_batches(tn_training *t, tn_launched_step *step) {
   double start = tn_clock_s();
   tn_status status = TN_OK;
   step->samples = 0;
+  step->n = tn_training_next_batches(t);
+  if (step->n == 0) return TN_EOF;
   tn_range_begin(t->device, "wait for samples");
   tn_flight_wait before = tn_flight_begin_wait(t->device->flight, TN_FLIGHT_HOST, "its next batch");
-  for (int32_t m = 0; m < t->micro_batches && status == TN_OK; m++) {
+  for (int32_t m = 0; m < step->n && status == TN_OK; m++) {
     int64_t samples = 0;
     status = tn_feeder_next(t->train, &step->slots[m], &samples);
     step->samples += samples;
   }
-  step->length = tn_feeder_length(t->train);
+  step->length = t->run->settings.sizes ? t->size : tn_feeder_length(t->train);
   tn_flight_end_wait(t->device->flight, &before);
   tn_range_end(t->device);
   if (status == TN_OK) tn_step_profile_host(t->profiling.taken, TN_SPAN_WAIT_BATCH, start, 0);
@@ -197,7 +204,7 @@ static tn_status step_fetch_batches(tn_training *t, tn_launched_step *step) {
 /* Micro-batch m of a rank is block m * ranks + rank of the global batch. */
 static void step_write_control_block(const tn_training *t, const tn_control_block *c,
                                      const tn_launched_step *step, const tn_step_position *at) {
-  for (int32_t m = 0; m < t->micro_batches; m++)
+  for (int32_t m = 0; m < step->n; m++)
     tn_control_block_write(c, step->slots[m], (int64_t)m * tn_run_ranks(t->run) + t->run->rank, at);
 }
 
@@ -207,27 +214,31 @@ static void step_write_control_blocks(tn_training *t, const tn_launched_step *st
   if (several) step_write_control_block(t, &t->weigh_block, step, at);
   for (int32_t phase = step_first_phase(t); phase < step_end_phase(t); phase++) {
     step_write_control_block(t, &step_program(t, step, phase)->step_block, step, at);
-    if (several) step_write_control_block(t, &t->phases[phase].micro_block, step, at);
+    if (several) step_write_control_block(t, &step_programs(t, step, phase)->micro_block, step, at);
   }
+}
+
+/* STEP or MICRO of the step: of its length or size, or of the phase. */
+static int32_t step_index(const tn_training *t, const tn_launched_step *step, int32_t which, int32_t phase) {
+  const tn_settings *s = &t->run->settings;
+  bool shorter = step->length < s->n_lengths - 1;
+  return t->set.index[shorter ? tn_length_program(s, which, step->length) : tn_phase_program(which, phase)];
 }
 
 /* The update of one phase. `again`: the inputs of the slots are on the device. */
 static tn_status step_launch_phase(tn_training *t, const tn_launched_step *step, int32_t phase, bool again) {
-  const int32_t *index = t->set.index, last = t->micro_batches - 1,
-                micro = index[tn_phase_program(TN_PROGRAM_MICRO, phase)];
-  bool watched = step_is_watched(t, step->event.step);
-  int32_t update = tn_phase_program(watched ? TN_PROGRAM_WATCH : TN_PROGRAM_STEP, phase);
-  if (step->length < t->run->settings.n_lengths - 1)
-    update = tn_length_program(&t->run->settings, TN_PROGRAM_STEP, step->length);
-  for (int32_t m = 0; m < last; m++) TN_TRY(tn_executor_run_again(t->executor, micro, step->slots[m]));
-  return (again ? tn_executor_run_again : tn_executor_run)(t->executor, index[update], step->slots[last]);
+  int32_t last = step->n - 1, update = step_index(t, step, TN_PROGRAM_STEP, phase);
+  if (step_is_watched(t, step->event.step)) update = t->set.index[tn_phase_program(TN_PROGRAM_WATCH, phase)];
+  for (int32_t m = 0; m < last; m++)
+    TN_TRY(tn_executor_run_again(t->executor, step_index(t, step, TN_PROGRAM_MICRO, phase), step->slots[m]));
+  return (again ? tn_executor_run_again : tn_executor_run)(t->executor, update, step->slots[last]);
 }
 
 /* With several micro-batches, the weigh program copies all of them to the device first; the others reuse the
  * copies, and so does each phase after the first one. */
 static tn_status step_launch(tn_training *t, const tn_launched_step *step) {
   bool several = t->micro_batches > 1, again = several;
-  for (int32_t m = 0; m < t->micro_batches && several; m++)
+  for (int32_t m = 0; m < step->n && several; m++)
     TN_TRY(tn_executor_run(t->executor, t->set.index[TN_PROGRAM_WEIGH], step->slots[m]));
   for (int32_t phase = step_first_phase(t); phase < step_end_phase(t); phase++) {
     if (!step_has_phase(t, phase, step->event.step)) continue;
@@ -258,9 +269,11 @@ static tn_status step_prepare(tn_training *t, tn_launched_step *step) {
   t->lr = tn_control_block_lr(&t->step_block, &at);
   t->progress.step++;
   t->progress.batch++;
+  if (t->sizes.schedule != NULL) tn_update_sizes_step(&t->sizes, &t->walk);
   t->progress.ended = false;
   tn_flight_step(t->device->flight, t->progress.step);
   step->event = tn_training_event(t, TN_EVENT_STEP);
+  if (t->sizes.schedule != NULL) step->event.samples = step->samples;
   step_write_control_blocks(t, step, &at);
   return TN_OK;
 }

@@ -7,6 +7,7 @@
 #include "core/distributed/ranks/divided_states.h"
 #include "core/train/observers/observers.h"
 #include "core/train/loop/stragglers.h"
+#include "core/train/loop/update_sizes.h"
 #include "core/train/feed/validation_pass.h"
 #include "core/step/profile/step_profile.h"
 #include "core/step/values/watch_values.h"
@@ -27,6 +28,7 @@ enum { TN_MAX_LOST_STEPS = 100 };
 /* A step that was launched. */
 typedef struct tn_launched_step {
   int32_t *slots; /* of its micro-batches */
+  int32_t n;      /* of them */
   int64_t samples;
   int32_t length; /* the number of its length, of [model] lengths */
   tn_event event; /* without the numbers, which are read later */
@@ -68,7 +70,8 @@ typedef struct tn_training {
   tn_control_block step_block, weigh_block, micro_block;
   tn_measure_outputs step_outputs, micro_outputs;
   tn_watch_slots watch[TN_MAX_PHASES];    /* with [run] watch */
-  tn_phase_slots shorter[TN_MAX_LENGTHS]; /* of the steps of all lengths but the longest */
+  tn_phase_slots shorter[TN_MAX_LENGTHS]; /* of the steps of all lengths or sizes but the largest */
+  int32_t size;                           /* of the samples of `train`, counted from 0, with [model] sizes */
   tn_validation_program eval[TN_MAX_LENGTHS];
   tn_metric_sums epoch_sums, step_sums, valid_sums;
   tn_observers *observers; /* rank 0 */
@@ -77,9 +80,13 @@ typedef struct tn_training {
   bool saved;              /* the folder has a checkpoint */
   bool resumed;            /* the run continues an earlier one */
   tn_progress progress;
-  int64_t steps_per_epoch, steps; /* of the whole run */
-  int64_t averaged_at;            /* the step after which running statistics were averaged last */
-  int32_t slots, micro_batches;
+  int64_t steps_per_epoch; /* of the present epoch */
+  int64_t steps;           /* of the whole run */
+  tn_update_sizes sizes;   /* [schedule.accumulate] */
+  tn_update_walk walk;     /* with it, the updates of the epoch that were launched */
+  int64_t averaged_at;     /* the step after which running statistics were averaged last */
+  int32_t slots;
+  int32_t micro_batches;                      /* [optimizer] accumulate: the most of an update */
   tn_launched_step ahead[TN_MAX_STEPS_AHEAD]; /* launched and not read, oldest first */
   int32_t n_ahead, max_ahead;
   int32_t steps_per_launch; /* where so many are left before a point at which the state is read */
@@ -131,16 +138,30 @@ int64_t tn_training_planned_bytes(const tn_training *t);
 
 /* position.c: a step of the run, counted from 0, for the values of schedules. */
 tn_step_position tn_training_at(const tn_training *t, int64_t step);
-/* The samples of an update, over all devices and micro-batches. */
-int64_t tn_training_update_samples(const tn_training *t);
-/* The steps of the whole run, from its present position. */
-int64_t tn_training_count_steps(const tn_training *t);
-/* For commands that take steps of their own, without validation and checkpoints: starts the loader before the
- * first step, and the next epoch where the last one has ended. */
-tn_status tn_training_begin_epoch(tn_training *t);
+/* The samples of the updates of the epoch so far, over all devices and micro-batches, with padding. */
+int64_t tn_training_epoch_samples(const tn_training *t);
+/* The micro-batches of the next update; 0: the epoch is over. */
+int32_t tn_training_next_batches(const tn_training *t);
+/* When the feeder is there, and where the position has changed: sets the steps of the run and of the present
+ * epoch. */
+tn_status tn_training_plan_steps(tn_training *t);
+/* Sets the steps of the present epoch alone. */
+void tn_training_count_epoch(tn_training *t);
 /* On rank 0: moves the position of a checkpoint that was made with updates or epochs of another length to the
  * same sample. `remark`: says so (run_differences.h). */
 tn_status tn_training_move_position(tn_training *t, bool remark);
+
+/* begin_epoch.c: starts the loader at the next update, with the steps and the size of its epoch. */
+tn_status tn_training_start_data(tn_training *t);
+/* For commands that take steps of their own, without validation and checkpoints: starts the loader before the
+ * first step, and the next epoch where the last one has ended. */
+tn_status tn_training_begin_epoch(tn_training *t);
+
+/* sizes.c: with [model] sizes, gives the feeder samples of the size of the present epoch. No step is under
+ * way. */
+tn_status tn_training_take_size(tn_training *t);
+/* A remark with the epochs of each size. */
+tn_status tn_training_describe_sizes(tn_training *t);
 
 /* step.c: the programs of the phase of an epoch, counted from 1, are those of the next steps. All steps
  * before are read. */

@@ -110,6 +110,9 @@ typedef struct tn_event {
   const tn_metric *watched;
   const tn_histogram *histograms;
   double sparsity; /* EPOCH_END: the share of weights that [prune] has made zero; -1: there is no [prune] */
+  /* STEP with [schedule.accumulate]: the samples of this update, over all devices; 0: tn_run_info tells those
+   * of all, or another event. */
+  int64_t samples;
 } tn_event;
 
 typedef struct tn_observer {

@@ -61,11 +61,11 @@ static void choose_with(const char *name, int64_t warmup, const char *const *pai
 
 /* The factor at a step of 6 samples in a run of 100 steps, 10 in an epoch. */
 static double factor_at(int64_t step) {
-  return tn_schedule_factor(&schedule, &(tn_step_position){step, 100, 10, 6, epochs, false});
+  return tn_schedule_factor(&schedule, &(tn_step_position){step, 100, 10, 6, epochs, false, NULL, 0});
 }
 
 static double factor_of_unknown_length(int64_t step) {
-  return tn_schedule_factor(&schedule, &(tn_step_position){step, -1, -1, -1, epochs, false});
+  return tn_schedule_factor(&schedule, &(tn_step_position){step, -1, -1, -1, epochs, false, NULL, 0});
 }
 
 static void expect(int64_t step, double factor) {
@@ -447,19 +447,71 @@ static void cosine_has_the_values_of_torch_and_timm(void **state) {
   expect_torch(torch_timm_warm);
 }
 
+/* Steps of 6 and 12 samples: 20 in the first epoch, 10 in the second, 10 in the third. */
+static const tn_schedule_point points[] = {{0, 0, 0}, {20, 1, 120}, {30, 2, 240}, {40, 3, 360}};
+
+static void expect_between_points(int64_t step, double factor) {
+  const tn_step_position at = {
+      .step = step, .steps = 40, .steps_per_epoch = 20, .samples = 6, .points = points, .n_points = 4};
+  double found = tn_schedule_factor(&schedule, &at);
+  if (!(fabs(found - factor) <= 1e-12))
+    fail_msg("step %lld: %.17g, expected %.17g", (long long)step, found, factor);
+}
+
+static void epochs_and_samples_of_steps_that_differ(void **state) {
+  (void)state;
+  choose_with("multistep", 0, PAIRS("milestones", "[1, 2]"));
+  expect_between_points(19, 1);
+  expect_between_points(20, 0.1);
+  expect_between_points(29, 0.1);
+  expect_between_points(30, 0.01);
+  choose_with("multistep", 0, PAIRS("milestones", "[60, 130]", "unit", "samples"));
+  expect_between_points(9, 1);
+  expect_between_points(10, 0.1);
+  expect_between_points(20, 0.1);
+  expect_between_points(21, 0.01); /* 132 samples are over */
+  choose_with("step", 0, PAIRS("every_epochs", "2"));
+  expect_between_points(29, 1);
+  expect_between_points(30, 0.1);
+  choose("constant", 0, NULL, NULL);
+  warm_up(TN_WARMUP_LINEAR, 0, 2, TN_UNIT_EPOCHS); /* 30 steps */
+  expect_between_points(15, 0.5);
+  expect_between_points(30, 1);
+  warm_up(TN_WARMUP_LINEAR, 0, 0, TN_UNIT_STEPS);
+}
+
+/* The cycles of the second schedule are counted from its beginning. */
+static void a_schedule_behind_another_counts_epochs_that_differ(void **state) {
+  (void)state;
+  const tn_item *item = find("cosine_restarts");
+  tn_options options;
+  rig_expect_ok(tn_options_start(&R.env, &arena, item, &options));
+  rig_expect_ok(tn_options_set_text(&R.env, &options, "t_0", "1"));
+  tn_schedule_at at = {.step = 10, .steps = 20, .points = points, .n_points = 4, .origin = 20};
+  double at_20 =
+      ((const tn_schedule *)item)->factor(options.data, &at); /* step 30: the second cycle begins */
+  assert_true(at_20 == 1);
+  at.step = 5;
+  assert_true(fabs(((const tn_schedule *)item)->factor(options.data, &at) - 0.5) <= 1e-12);
+  assert_int_equal(tn_schedule_steps(&at, 1, TN_UNIT_EPOCHS), 10);
+  assert_int_equal(tn_schedule_steps(&at, 3, TN_UNIT_EPOCHS), 30); /* behind the last point */
+  assert_true(tn_schedule_units(&at, 20, TN_UNIT_SAMPLES) == 240);
+}
+
 /* The momentum of a cycle goes against its learning rate. */
 static void values_move_toward_another(void **state) {
   (void)state;
   choose("one_cycle", 0, "div_factor", "0");
   schedule.section.toward = 0.95;
   for (int64_t step = 0; step < 100; step++)
-    assert_true(
-        fabs(tn_schedule_value(&schedule, 0.85, &(tn_step_position){step, 100, 10, 6, epochs, false}) -
-             torch_momentum[step]) <= 1e-12);
+    assert_true(fabs(tn_schedule_value(&schedule, 0.85,
+                                       &(tn_step_position){step, 100, 10, 6, epochs, false, NULL, 0}) -
+                     torch_momentum[step]) <= 1e-12);
   choose_with("cyclic", 0, PAIRS("steps_up", "13", "floor", "0"));
   schedule.section.toward = 0.9;
   for (int64_t step = 0; step < 100; step++)
-    assert_true(fabs(tn_schedule_value(&schedule, 0.8, &(tn_step_position){step, 100, 10, 6, epochs, false}) -
+    assert_true(fabs(tn_schedule_value(&schedule, 0.8,
+                                       &(tn_step_position){step, 100, 10, 6, epochs, false, NULL, 0}) -
                      torch_momentum_cyclic[step]) <= 1e-12);
   const tn_step_position plain = {.step = 50, .plain = true};
   assert_true(tn_schedule_value(&schedule, 0.8, &plain) == 0.8);
@@ -525,6 +577,8 @@ int main(void) {
       CASE(combined_schedules_refuse_what_does_not_fit),
       CASE(warm_up_has_the_values_of_torch),
       CASE(units_of_samples),
+      CASE(epochs_and_samples_of_steps_that_differ),
+      CASE(a_schedule_behind_another_counts_epochs_that_differ),
       CASE(cosine_has_the_values_of_torch_and_timm),
       CASE(values_move_toward_another),
       CASE(milestones_must_ascend),
