@@ -83,23 +83,24 @@ def large(device, limit, *more):
     return plan_file(ini, device, "--set", f"run.memory_limit={limit}", "--set", "optimizer.place=auto", *more)
 
 
-def large_row(device, limit, policy):
-    found, error = large(device, limit, "--set", f"precision.policy={policy}")
+def large_row(device, limit, policy, clip):
+    found, error = large(device, limit, "--set", f"precision.policy={policy}", "--set", f"optimizer.clip={clip}")
     if found is None:
         needed = re.search(r"at least ([0-9.]+) MiB.*?\((.*)\)", error, re.S)
-        print(f"| {policy} | needs {needed.group(1)} MiB | {needed.group(2).split(';')[0]} |" if needed else error, flush=True)
+        print(f"| {policy}, {clip} | needs {needed.group(1)} MiB | {needed.group(2).split(';')[0]} |" if needed else error, flush=True)
         return
     o = found["offload"]
-    print(f"| {policy} | {found['peak_bytes'] / MIB:.0f} | {found['state_bytes'] / MIB:.0f} | {found['arena_bytes'] / MIB:.0f} | "
+    print(f"| {policy}, {clip} | {found['peak_bytes'] / MIB:.0f} | {found['state_bytes'] / MIB:.0f} | {found['arena_bytes'] / MIB:.0f} | "
           f"{found['placed_bytes'] / MIB:.0f} | {(found['offloaded_bytes'] - found['placed_bytes']) / MIB:.0f} | {o['step_ms']:.0f} | "
           f"{found['recomputed_ms']:.0f} | {o['host_ms']:.0f}, {o['host_exposed_ms']:.0f} | {o['copy_ms']:.0f}, {o['exposed_ms']:.0f} |", flush=True)
 
 
 if "large" in parts:
-    print("### GPT-2 1.5B, batch 1, desktop, 12 GB\n\n| policy | MiB of the device | state | arena | optimizer on the host | other values there | "
+    print("### GPT-2 1.5B, batch 1, desktop, 12 GB\n\n| policy, `clip` | MiB of the device | state | arena | optimizer on the host | other values there | "
           "step ms | computed again | host ms, exposed | copies ms, exposed |\n|---|---|---|---|---|---|---|---|---|---|")
     for policy in ("fp32", "bf16"):
-        large_row("desktop, 12 GB", 11500 * MIB, policy)
+        for clip in (1, 0):
+            large_row("desktop, 12 GB", 11500 * MIB, policy, clip)
 
 for model in MODELS if "limits" in parts else ():
     for device in DEVICES:
