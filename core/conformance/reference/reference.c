@@ -5,11 +5,17 @@
 
 #include "core/graph/input_state.h"
 #include "core/graph/rewrite/widen.h"
+#include "tenon/random.h"
+
+enum { STREAM_ROUNDING = 3 }; /* beside those of a trial (trial.c) */
 
 struct tn_reference {
   tn_graph *graph; /* primitives only */
   double **data;   /* by value */
   bool rounds;     /* results are rounded to their dtype */
+  int32_t wider;   /* floats narrower than this dtype are disturbed, where `disturbs` is not 0 */
+  uint64_t disturbs;
+  tn_rng rng; /* of a run that disturbs */
   tn_env *env;
 };
 
@@ -109,6 +115,37 @@ static void round_results(const tn_reference_call *c) {
       c->y[i][k] = tn_reference_round(c->out[i]->dtype, c->y[i][k]);
 }
 
+/* ---- roundings drawn anew ---- */
+
+/* One rounding, relative to the number; 0: no float. */
+static double reference_epsilon(int32_t dtype) {
+  return dtype == TN_BF16 ? 0x1p-8 : dtype == TN_F16 ? 0x1p-11 : dtype == TN_F32 ? 0x1p-24 : 0;
+}
+
+static bool reference_is_narrower(int32_t dtype, int32_t than) {
+  return reference_epsilon(dtype) > 0 && tn_dtype_size(dtype) < tn_dtype_size(than);
+}
+
+void tn_reference_disturb(tn_reference *r, int32_t dtype, uint64_t seed) {
+  r->wider = dtype;
+  r->disturbs = seed;
+}
+
+bool tn_reference_is_narrow(const tn_reference *r, int32_t dtype) {
+  for (size_t v = 1; v < r->graph->values.n; v++)
+    if (reference_is_narrower(r->graph->values.v[v].type.dtype, dtype)) return true;
+  return false;
+}
+
+static void disturb_results(tn_reference *r, const tn_reference_call *c) {
+  for (int32_t i = 0; i < c->n_out; i++) {
+    int32_t dtype = c->out[i]->dtype;
+    if (!reference_is_narrower(dtype, r->wider)) continue;
+    for (int64_t k = 0; k < tn_type_count(c->out[i]); k++)
+      c->y[i][k] *= 1 + reference_epsilon(dtype) * tn_rng_between(&r->rng, -1, 1);
+  }
+}
+
 static tn_status reference_run_node(tn_reference *r, const tn_gnode *node) {
   const char *name = node->op->item.name;
   if (strcmp(name, "input") == 0) return TN_OK;
@@ -128,12 +165,14 @@ static tn_status reference_run_node(tn_reference *r, const tn_gnode *node) {
   }
   op->run(&c);
   if (r->rounds) round_results(&c);
+  if (r->disturbs != 0) disturb_results(r, &c);
   return TN_OK;
 }
 
 void tn_reference_round_results(tn_reference *r, bool on) { r->rounds = on; }
 
 tn_status tn_reference_run(tn_reference *r) {
+  r->rng = tn_rng_at(r->disturbs, STREAM_ROUNDING);
   for (size_t i = 0; i < r->graph->nodes.n; i++) TN_TRY(reference_run_node(r, &r->graph->nodes.v[i]));
   return TN_OK;
 }

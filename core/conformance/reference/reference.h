@@ -20,6 +20,11 @@ tn_status tn_reference_run(tn_reference *r);
 /* From the next run on: whether the results of every primitive are rounded to their dtype, as in a program
  * that stores each of them. */
 void tn_reference_round_results(tn_reference *r, bool on);
+/* From the next run on: results of primitives whose dtype is a float narrower than `dtype` are changed by up
+ * to one rounding, drawn from the seed; 0: no more. */
+void tn_reference_disturb(tn_reference *r, int32_t dtype, uint64_t seed);
+/* Whether the graph has such results. */
+bool tn_reference_is_narrow(const tn_reference *r, int32_t dtype);
 /* The elements of an output after a run, and its type. */
 const double *tn_reference_output(const tn_reference *r, const char *name, tn_type *type);
 

@@ -11,6 +11,7 @@
 #include "core/conformance/trial/guard.h"
 #include "core/conformance/trial/hull.h"
 #include "core/conformance/trial/on_device.h"
+#include "core/conformance/trial/spread.h"
 #include "core/conformance/reference/reference.h"
 
 enum { LARGE_DRAWS = 2 };
@@ -276,14 +277,24 @@ static double largest_of_use(const trial_run *s) {
   return largest;
 }
 
+/* Of successive uses, what the rounding of narrower values explains. */
+static tn_status measure_spread(trial_run *s, const char *output, double *spread) {
+  *spread = 0;
+  return s->trial->c->successive
+             ? tn_spread_measure(s->site->env, s->reference, s->trial->dtype, output, spread)
+             : TN_OK;
+}
+
 static tn_status compare_output(trial_run *s, const char *output) {
   tn_type type;
+  double spread;
+  TN_TRY(measure_spread(s, output, &spread));
   const double *expected = tn_reference_output(s->reference, output, &type);
   double *found = tn_on_device_output(s->device, output, &type);
   if (found == NULL) return TN_ENOMEM;
   /* The arithmetic of T limits the precision of results of every dtype. */
   double largest = s->trial->c->successive ? largest_of_use(s) : largest_magnitude(&type, expected);
-  double allowed = tn_dtype_is_float(type.dtype) ? s->tolerance * largest : 0;
+  double allowed = tn_dtype_is_float(type.dtype) ? s->tolerance * largest + spread : 0;
   for (int64_t i = 0; i < tn_type_count(&type) && trial_is_undecided(s); i++) {
     if (is_variance(s, output)) allowed = allow_for_variance(s, expected[i], i);
     if (!close_enough(type.dtype, found[i], expected[i], allowed))
