@@ -39,6 +39,21 @@ static float prune_goal(const tn_training *t) {
   return (float)(o->sparsity + (o->initial - o->sparsity) * left * left * left);
 }
 
+/* A run of fast_dev_run has one step, which says nothing of the whole run. */
+tn_status tn_training_check_prune(const tn_training *t) {
+  const tn_prune_setting *prune = &t->run->settings.prune;
+  bool epochs = prune->section.unit == TN_PRUNE_EPOCHS;
+  int64_t last = (t->steps - 1) / (epochs ? t->steps_per_epoch : 1);
+  if (!prune->given || prune->section.first <= last || t->steps == 0 || t->run->settings.run.fast_dev_run)
+    return TN_OK;
+  return tn_failf(
+      &t->run->env, TN_EINVAL,
+      "%s: [prune] first = %lld %s is behind the end of the run, which has %lld steps, %lld in an "
+      "epoch; expected at most %lld, or a longer run",
+      tn_settings_where((tn_ini *)&t->run->ini, "prune", "first"), (long long)prune->section.first,
+      epochs ? "epochs" : "steps", (long long)t->steps, (long long)t->steps_per_epoch, (long long)last);
+}
+
 bool tn_training_prunes(const tn_training *t) {
   bool over = t->progress.batch >= t->steps_per_epoch; /* validation comes first */
   return !over && tn_training_next_prune(t, t->progress.step) == t->progress.step;

@@ -195,7 +195,9 @@ tn_validation tn_training_validation(const tn_training *t);
 /* Reads all launched steps. */
 tn_status tn_training_read_steps(tn_training *t);
 
-/* prune.c: [prune]: the first step from `step` on in front of which weights are chosen; INT64_MAX: none. */
+/* prune.c: [prune]: TN_EINVAL: its first step is behind the end of the run. */
+tn_status tn_training_check_prune(const tn_training *t);
+/* The first step from `step` on in front of which weights are chosen; INT64_MAX: none. */
 int64_t tn_training_next_prune(const tn_training *t, int64_t step);
 /* Whether that is the next step of the epoch; then all steps before are read, and weights are chosen. */
 bool tn_training_prunes(const tn_training *t);

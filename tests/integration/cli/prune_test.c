@@ -164,6 +164,10 @@ static void settings_without_sense_are_refused(void **state) {
                                              "or more has such a name");
   expect_refusal("--set prune.first=5 --set prune.last=2", "[prune] last = 2 is before first = 5");
   expect_refusal("--set prune.sparsity=1", "sparsity");
+  expect_refusal("--set run.max_steps=8 --set prune.first=8",
+                 "[prune] first = 8 steps is behind the end of the run, which has 8 steps, ");
+  expect_refusal("--set run.epochs=2 --set prune.unit=epochs --set prune.first=3",
+                 "[prune] first = 3 epochs is behind the end of the run");
   expect_refusal("--set prune.sparsity=0.5 --set distributed.shard=optimizer",
                  "[prune] beside [distributed] shard = optimizer");
 }
