@@ -74,12 +74,13 @@ typedef struct png_form {
 } png_form;
 enum { PNG_RGB = 2, PNG_PALETTE = 3 };
 
-static tn_status png_write(const void *handle, const char *path, int64_t width, int64_t height,
-                           const uint8_t *pixels, const png_form *form) {
+/* `what` is in front of a message. */
+static tn_status png_encode(const void *handle, const char *what, int64_t width, int64_t height,
+                            const uint8_t *pixels, const png_form *form, uint8_t **out, size_t *n) {
   static const uint8_t signature[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
   const uint8_t kind[] = {8, form->color, 0, 0, 0}; /* bits, color, deflate, filters, not interlaced */
   if (width < 1 || height < 1 || width > PNG_MOST_SIDE || height > PNG_MOST_SIDE)
-    return tn_failf(handle, TN_EINVAL, "%s: a picture of %lld x %lld pixels, expected sides of 1 to %d", path,
+    return tn_failf(handle, TN_EINVAL, "%s: a picture of %lld x %lld pixels, expected sides of 1 to %d", what,
                     (long long)width, (long long)height, PNG_MOST_SIDE);
   size_t row = form->pixel_bytes * (size_t)width + 1;
   const png_rows rows = {pixels, row, row * (size_t)height};
@@ -87,6 +88,7 @@ static tn_status png_write(const void *handle, const char *path, int64_t width, 
   uint8_t *bytes = tn_resize(handle, NULL,
                              sizeof signature + 4 * PNG_CHUNK + PNG_HEADER + form->palette_bytes + stream),
           *to = bytes;
+  *out = bytes;
   if (bytes == NULL) return TN_ENOMEM;
   memcpy(to, signature, sizeof signature);
   to += sizeof signature;
@@ -97,10 +99,25 @@ static tn_status png_write(const void *handle, const char *path, int64_t width, 
     to = png_close_chunk(to, "PLTE", form->palette_bytes);
   }
   to = png_close_chunk(to, "IDAT", png_store(&rows, to + 8));
-  to = png_close_chunk(to, "IEND", 0);
-  tn_status status = tn_file_write_atomic(handle, path, bytes, (size_t)(to - bytes));
+  *n = (size_t)(png_close_chunk(to, "IEND", 0) - bytes);
+  return TN_OK;
+}
+
+static tn_status png_write(const void *handle, const char *path, int64_t width, int64_t height,
+                           const uint8_t *pixels, const png_form *form) {
+  uint8_t *bytes = NULL;
+  size_t n;
+  TN_TRY(png_encode(handle, path, width, height, pixels, form, &bytes, &n));
+  tn_status status = tn_file_write_atomic(handle, path, bytes, n);
   tn_release(handle, bytes);
   return status;
+}
+
+tn_status tn_png_encode(const void *handle, int64_t width, int64_t height, const uint8_t *rgb,
+                        uint8_t **bytes, size_t *n) {
+  const png_form form = {.pixel_bytes = 3, .color = PNG_RGB};
+  *bytes = NULL;
+  return png_encode(handle, "PNG", width, height, rgb, &form, bytes, n);
 }
 
 tn_status tn_png_write(const void *handle, const char *path, int64_t width, int64_t height,

@@ -8,6 +8,9 @@
  * than 65535. */
 tn_status tn_png_write(const void *handle, const char *path, int64_t width, int64_t height,
                        const uint8_t *rgb);
+/* The same file as bytes, which the caller releases (tn_release). */
+tn_status tn_png_encode(const void *handle, int64_t width, int64_t height, const uint8_t *rgb,
+                        uint8_t **bytes, size_t *n);
 /* The same with a palette: each pixel is a number below `colors` (1 to 256), and palette has its red, green
  * and blue. */
 tn_status tn_png_write_indexed(const void *handle, const char *path, int64_t width, int64_t height,

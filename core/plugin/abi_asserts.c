@@ -291,6 +291,8 @@ PLAIN(tn_metric, 16, 8); AT(tn_metric, name, 0); AT(tn_metric, value, 8);
 PLAIN(tn_histogram, 72, 8); AT(tn_histogram, name, 0); AT(tn_histogram, n, 8); AT(tn_histogram, min, 16);
 AT(tn_histogram, max, 24); AT(tn_histogram, sum, 32); AT(tn_histogram, squares, 40);
 AT(tn_histogram, n_buckets, 48); AT(tn_histogram, limits, 56); AT(tn_histogram, counts, 64);
+PLAIN(tn_media, 40, 8); AT(tn_media, kind, 0); AT(tn_media, width, 4); AT(tn_media, height, 8);
+AT(tn_media, name, 16); AT(tn_media, data, 24); AT(tn_media, bytes, 32);
 SIZED(tn_run_info, 224, 8); AT(tn_run_info, name, 8); AT(tn_run_info, folder, 16);
 AT(tn_run_info, epochs, 24); AT(tn_run_info, steps, 32); AT(tn_run_info, steps_per_epoch, 40);
 AT(tn_run_info, batch, 48); AT(tn_run_info, terminal, 56); AT(tn_run_info, terminal_columns, 60);
@@ -302,13 +304,13 @@ AT(tn_run_info, samples, 144); AT(tn_run_info, valid_samples, 152); AT(tn_run_in
 AT(tn_run_info, parameters, 168); AT(tn_run_info, planned_bytes, 176); AT(tn_run_info, resumed, 184);
 AT(tn_run_info, replayed, 188); AT(tn_run_info, remarks, 192); AT(tn_run_info, frozen, 200);
 AT(tn_run_info, use, 208); AT(tn_run_info, better_policy, 216);
-SIZED(tn_event, 160, 8); AT(tn_event, kind, 4); AT(tn_event, epoch, 8); AT(tn_event, step, 16);
+SIZED(tn_event, 176, 8); AT(tn_event, kind, 4); AT(tn_event, epoch, 8); AT(tn_event, step, 16);
 AT(tn_event, step_in_epoch, 24); AT(tn_event, steps_in_epoch, 32); AT(tn_event, seconds, 40);
 AT(tn_event, samples_per_s, 48); AT(tn_event, lr, 56); AT(tn_event, n_train, 64); AT(tn_event, n_valid, 68);
 AT(tn_event, train, 72); AT(tn_event, valid, 80); AT(tn_event, text, 88); AT(tn_event, skipped, 96);
 AT(tn_event, loss_scale, 104); AT(tn_event, table, 112); AT(tn_event, n_watched, 120);
 AT(tn_event, n_histograms, 124); AT(tn_event, watched, 128); AT(tn_event, histograms, 136);
-AT(tn_event, sparsity, 144); AT(tn_event, samples, 152);
+AT(tn_event, sparsity, 144); AT(tn_event, samples, 152); AT(tn_event, n_media, 160); AT(tn_event, media, 168);
 ITEM(tn_observer, 72, 8); AT(tn_observer, always, 40); AT(tn_observer, prints, 44); AT(tn_observer, open, 48);
 AT(tn_observer, event, 56); AT(tn_observer, close, 64);
 

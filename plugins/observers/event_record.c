@@ -3,7 +3,12 @@
  *     Event      { double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5;
  *                  SessionLog session_log = 7; }
  *     Summary    { repeated Value value = 1; }
- *     Value      { string tag = 1; float simple_value = 2; HistogramProto histo = 5; }
+ *     Value      { string tag = 1; float simple_value = 2; Image image = 4; HistogramProto histo = 5;
+ *                  TensorProto tensor = 8; SummaryMetadata metadata = 9; }
+ *     Image      { int32 height = 1, width = 2, colorspace = 3; bytes encoded_image_string = 4; }
+ *     TensorProto { DataType dtype = 1; TensorShapeProto tensor_shape = 2; repeated bytes string_val = 8; }
+ *     SummaryMetadata { PluginData plugin_data = 1; DataClass data_class = 4; }
+ *     PluginData { string plugin_name = 1; }
  *     HistogramProto { double min = 1, max = 2, num = 3, sum = 4, sum_squares = 5;
  *                      repeated double bucket_limit = 6 [packed], bucket = 7 [packed]; }
  *     SessionLog { SessionStatus status = 1; }      START = 1 */
@@ -15,15 +20,23 @@ enum { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5, HEAD = 12 };
 
 /* ---- checksums ---- */
 
-uint32_t event_record_checksum(const void *bytes, size_t n) {
+/* Takes more bytes into a sum that begins as ~0. */
+static uint32_t checksum_add(uint32_t crc, const void *bytes, size_t n) {
   const unsigned char *p = bytes;
-  uint32_t crc = ~0u;
   for (size_t i = 0; i < n; i++) {
     crc ^= p[i];
     for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (0x82F63B78u & (0u - (crc & 1u)));
   }
+  return crc;
+}
+
+static uint32_t checksum_mask(uint32_t crc) {
   crc = ~crc;
   return (crc >> 15 | crc << 17) + 0xA282EAD8u;
+}
+
+uint32_t event_record_checksum(const void *bytes, size_t n) {
+  return checksum_mask(checksum_add(~0u, bytes, n));
 }
 
 /* ---- fields ---- */
@@ -75,12 +88,18 @@ static void record_begin(event_record *r, double wall_s) {
   record_add_double(r, 1, wall_s);
 }
 
-static void record_end(event_record *r) {
-  size_t end = r->n, length = end - HEAD;
+/* Of a message of so many bytes. */
+static void record_add_head(event_record *r, size_t length) {
+  size_t end = r->n;
   r->n = 0;
   record_add_little_endian(r, length, 8);
   record_add_little_endian(r, event_record_checksum(r->v, 8), 4);
   r->n = end;
+}
+
+static void record_end(event_record *r) {
+  size_t length = r->n - HEAD;
+  record_add_head(r, length);
   record_add_little_endian(r, event_record_checksum(r->v + HEAD, length), 4);
 }
 
@@ -145,4 +164,60 @@ void event_record_histogram(event_record *r, double wall_s, int64_t step, const 
   record_add_bytes(&one, 1, h->name, strnlen(h->name, EVENT_TAG));
   record_add_bytes(&one, 5, histo.v, histo.n);
   record_summary(r, wall_s, step, &one);
+}
+
+/* ---- media ---- */
+
+enum { SUMMARY_IMAGE = 4, SUMMARY_TENSOR = 8, TENSOR_STRING = 7, CLASS_TENSOR = 2, PNG_CHANNELS = 3 };
+
+/* A field of a message, of which `inner` has all but the `more` bytes at its end. */
+static void record_open(event_record *outer, unsigned field, const event_record *inner, size_t more) {
+  record_add_varint(outer, field << 3 | WIRE_BYTES);
+  record_add_varint(outer, inner->n + more);
+  record_add(outer, inner->v, inner->n);
+}
+
+/* An Image, up to its bytes. */
+static void record_add_image(event_record *value, const tn_media *m) {
+  event_record image, file;
+  image.n = file.n = 0;
+  record_add_number(&image, 1, (uint64_t)m->height);
+  record_add_number(&image, 2, (uint64_t)m->width);
+  record_add_number(&image, 3, PNG_CHANNELS);
+  record_open(&image, 4, &file, m->bytes);
+  record_open(value, SUMMARY_IMAGE, &image, m->bytes);
+}
+
+/* A scalar of text for the plugin "text", up to its bytes. */
+static void record_add_text(event_record *value, const tn_media *m) {
+  static const char plugin[] = "text";
+  event_record name, metadata, tensor, text;
+  name.n = metadata.n = tensor.n = text.n = 0;
+  record_add_bytes(&name, 1, plugin, sizeof plugin - 1);
+  record_add_bytes(&metadata, 1, name.v, name.n);
+  record_add_number(&metadata, 4, CLASS_TENSOR);
+  record_add_bytes(value, 9, metadata.v, metadata.n);
+  record_add_number(&tensor, 1, TENSOR_STRING);
+  record_add_bytes(&tensor, 2, text.v, 0); /* no dimensions */
+  record_open(&tensor, 8, &text, m->bytes);
+  record_open(value, SUMMARY_TENSOR, &tensor, m->bytes);
+}
+
+/* The data are the last bytes of every message. */
+void event_record_media(event_record *r, unsigned char end[4], double wall_s, int64_t step,
+                        const tn_media *m) {
+  event_record value, summary;
+  value.n = summary.n = 0;
+  record_add_bytes(&value, 1, m->name, strnlen(m->name, EVENT_TAG));
+  if (m->kind == TN_MEDIA_PNG)
+    record_add_image(&value, m);
+  else
+    record_add_text(&value, m);
+  record_open(&summary, 1, &value, m->bytes);
+  record_begin(r, wall_s);
+  record_add_number(r, 2, (uint64_t)step);
+  record_open(r, 5, &summary, m->bytes);
+  record_add_head(r, r->n - HEAD + m->bytes);
+  uint32_t crc = checksum_mask(checksum_add(checksum_add(~0u, r->v + HEAD, r->n - HEAD), m->data, m->bytes));
+  for (int i = 0; i < 4; i++) end[i] = (unsigned char)(crc >> (8 * i));
 }

@@ -28,5 +28,9 @@ void event_record_scalar(event_record *r, double wall_s, int64_t step, const cha
 
 void event_record_histogram(event_record *r, double wall_s, int64_t step, const tn_histogram *histogram);
 
+/* A picture or text. The record is `r`, the data of the medium, and `end`. */
+void event_record_media(event_record *r, unsigned char end[4], double wall_s, int64_t step,
+                        const tn_media *medium);
+
 /* CRC-32C (RFC 3720), in the masked form that a TFRecord has. */
 uint32_t event_record_checksum(const void *bytes, size_t n);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "plugins/observers/run_file.h"
+#include "plugins/observers/whole_file.h"
 
 enum { HEAD = 256 }; /* the start of a line, which has its event, epoch and step */
 
@@ -34,7 +35,7 @@ static int is_stale(const metrics_file *m, const tn_run_info *run, const char *h
   char event[16];
   long long epoch, step;
   if (sscanf(head, m->form, event, &epoch, &step) != 3) return 0;
-  int again = strcmp(event, "epoch") == 0 && !run->epoch_ended;
+  int again = (strcmp(event, "epoch") == 0 || strcmp(event, "samples") == 0) && !run->epoch_ended;
   return step > run->first_step || (step == run->first_step && again);
 }
 
@@ -135,6 +136,20 @@ static tn_status add_json_straggler(metrics_file *m, tn_env *env, const tn_event
                         (long long)e->epoch + 1, (long long)e->step, e->seconds, text);
 }
 
+/* Where the observer `media` writes them, below the run folder. */
+static tn_status add_json_samples(metrics_file *m, tn_env *env, const tn_event *e) {
+  char path[512];
+  TN_TRY(run_file_print(&m->file, env,
+                        "{\"event\": \"samples\", \"epoch\": %lld, \"step\": %lld, \"seconds\": %.3f, "
+                        "\"files\": [",
+                        (long long)e->epoch + 1, (long long)e->step, e->seconds));
+  for (int32_t i = 0; i < e->n_media; i++) {
+    media_path(e, &e->media[i], path, sizeof path);
+    TN_TRY(run_file_print(&m->file, env, "%s\"%s\"", i > 0 ? ", " : "", path));
+  }
+  return run_file_print(&m->file, env, "]}\n");
+}
+
 static tn_status add_json(metrics_file *m, tn_env *env, const tn_event *e) {
   TN_TRY(run_file_print(&m->file, env,
                         "{\"event\": \"%s\", \"epoch\": %lld, \"step\": %lld, \"seconds\": %.3f, \"per_s\": ",
@@ -158,11 +173,14 @@ static tn_status add_json(metrics_file *m, tn_env *env, const tn_event *e) {
 
 static tn_status metrics_file_on_jsonl_event(tn_env *env, void *self, const tn_event *e) {
   metrics_file *m = self;
-  bool straggler = e->kind == TN_EVENT_STRAGGLER && m->file.fd >= 0;
+  tn_status (*add)(metrics_file * m, tn_env * env, const tn_event *e) = add_json;
   if (e->kind == TN_EVENT_CHECKPOINT) run_file_sync(&m->file);
-  if (!straggler && !metrics_file_wanted(m, e)) return TN_OK;
+  if (e->kind == TN_EVENT_STRAGGLER) add = add_json_straggler;
+  if (e->kind == TN_EVENT_SAMPLES) add = add_json_samples;
+  bool other = add != add_json && m->file.fd >= 0;
+  if (!other && !metrics_file_wanted(m, e)) return TN_OK;
   size_t before = m->file.n;
-  tn_status status = straggler ? add_json_straggler(m, env, e) : add_json(m, env, e);
+  tn_status status = add(m, env, e);
   if (status != TN_OK) m->file.n = before; /* drop the incomplete line */
   return status == TN_OK ? run_file_write(&m->file, env) : status;
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "plugins/observers/run_file.h"
+#include "plugins/observers/whole_file.h"
 
 enum { MLFLOW_METRICS = 128, MLFLOW_PATH = 4096, MLFLOW_NAME = 256, MLFLOW_ID = 40 };
 
@@ -58,33 +59,17 @@ static uint64_t mlflow_hash(uint64_t hash, const char *text) {
 
 /* ---- files ---- */
 
-/* mkdir -p */
 static tn_status mlflow_make_folder(tn_env *env, const char *path) {
   char part[MLFLOW_PATH];
   snprintf(part, sizeof part, "%s", path);
-  for (char *c = part + 1;; c++) {
-    if (*c != '/' && *c != '\0') continue;
-    char end = *c;
-    *c = '\0';
-    if (mkdir(part, 0777) != 0 && errno != EEXIST)
-      return tn_fail(env, TN_EIO, NULL, "%s: cannot be made: %s; see [observer.mlflow] folder", part,
-                     strerror(errno));
-    *c = end;
-    if (end == '\0') return TN_OK;
-  }
+  if (whole_file_make_folder(part)) return TN_OK;
+  return tn_fail(env, TN_EIO, NULL, "%s: cannot be made: %s; see [observer.mlflow] folder", part,
+                 strerror(errno));
 }
 
-/* Under a temporary name first, so that readers see the old or the new file. */
 static tn_status mlflow_write(tn_env *env, const char *path, const char *text) {
-  char temporary[MLFLOW_PATH + 8];
-  snprintf(temporary, sizeof temporary, "%s.tmp", path);
-  FILE *file = fopen(temporary, "we");
-  int fine = file != NULL && fputs(text, file) >= 0 && fflush(file) == 0 && fsync(fileno(file)) == 0;
-  if (file != NULL) fine = fclose(file) == 0 && fine;
-  if (fine && rename(temporary, path) == 0) return TN_OK;
-  tn_status status = tn_fail(env, TN_EIO, NULL, "%s: cannot be written: %s", path, strerror(errno));
-  (void)unlink(temporary);
-  return status;
+  if (whole_file_write(path, text, strlen(text))) return TN_OK;
+  return tn_fail(env, TN_EIO, NULL, "%s: cannot be written: %s", path, strerror(errno));
 }
 
 /* A text in double quotes, as YAML and JSON have it. */
@@ -276,6 +261,20 @@ static tn_status mlflow_on_epoch(tn_env *env, mlflow *m, const tn_event *e) {
   return mlflow_add_all(env, m, e, "valid", e->valid, e->n_valid);
 }
 
+/* ---- media ---- */
+
+/* Artifacts of the run, which the user interface shows as pictures and texts. */
+static void mlflow_artifacts(const mlflow *m, char *folder, size_t size) {
+  snprintf(folder, size, "%s/artifacts", m->run);
+}
+
+static tn_status mlflow_on_samples(tn_env *env, const mlflow *m, const tn_event *e) {
+  char folder[MLFLOW_PATH];
+  mlflow_artifacts(m, folder, sizeof folder);
+  media_write(env, folder, e);
+  return TN_OK;
+}
+
 /* ---- the observer ---- */
 
 static void mlflow_close(tn_env *env, void *self) {
@@ -314,6 +313,8 @@ static tn_status mlflow_begin(tn_env *env, mlflow *m, const mlflow_options *o, c
     snprintf(path, sizeof path, "%s/%s", m->run, folders[i]);
     TN_TRY(mlflow_make_folder(env, path));
   }
+  mlflow_artifacts(m, path, sizeof path);
+  media_cut(path, run);
   TN_TRY(mlflow_write_experiment(env, m, store, o->experiment));
   TN_TRY(mlflow_write_run(env, m, MLFLOW_RUNNING));
   TN_TRY(mlflow_write_parameters(env, m, run->folder));
@@ -350,6 +351,7 @@ static tn_status mlflow_on_event(tn_env *env, void *self, const tn_event *e) {
   if (!m->writes) return TN_OK;
   if (e->kind == TN_EVENT_STEP && e->step % m->every == 0) return mlflow_on_step(env, m, e);
   if (e->kind == TN_EVENT_WATCH) return mlflow_on_watch(env, m, e);
+  if (e->kind == TN_EVENT_SAMPLES) return mlflow_on_samples(env, m, e);
   if (e->kind == TN_EVENT_EPOCH_END) return mlflow_on_epoch(env, m, e);
   return e->kind == TN_EVENT_RUN_END ? mlflow_write_run(env, m, mlflow_end(e->text)) : TN_OK;
 }

@@ -33,9 +33,7 @@ static const char *run_file_remedy(int reason) {
   }
 }
 
-/* Where the application has closed its standard streams, text that is printed there would go into the file.
- */
-static int run_file_move_up(int fd) {
+int run_file_move_up(int fd) {
   int moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), reason = errno;
   close(fd);
   errno = reason;

@@ -16,6 +16,10 @@ typedef struct run_file {
   char path[4096];
 } run_file;
 
+/* The same file with a descriptor above 2: where the application has closed its standard streams, text that
+ * is printed there would go into it. -1 with errno on failure. */
+int run_file_move_up(int fd);
+
 /* Opens folder/name, which is made if it does not exist; "" as folder: later calls write nothing. A link or a
  * file that is not regular is refused. run_file_close follows also on failure. */
 tn_status run_file_open(run_file *f, tn_env *env, const char *folder, const char *name);

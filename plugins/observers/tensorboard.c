@@ -81,6 +81,18 @@ static tn_status tensorboard_watch(tensorboard *t, tn_env *env, const tn_event *
   return TN_OK;
 }
 
+static tn_status tensorboard_samples(tensorboard *t, tn_env *env, const tn_event *e) {
+  event_record r;
+  unsigned char end[4];
+  for (int32_t i = 0; i < e->n_media; i++) {
+    event_record_media(&r, end, tensorboard_now(), e->step, &e->media[i]);
+    TN_TRY(tensorboard_add(t, env, &r));
+    TN_TRY(run_file_add(&t->file, env, e->media[i].data, e->media[i].bytes));
+    TN_TRY(run_file_add(&t->file, env, end, sizeof end));
+  }
+  return TN_OK;
+}
+
 /* ---- the observer ---- */
 
 static void tensorboard_close(tn_env *env, void *self) {
@@ -135,6 +147,7 @@ static tn_status tensorboard_on_event(tn_env *env, void *self, const tn_event *e
   tn_status status = TN_OK;
   if (e->kind == TN_EVENT_STEP && e->step % t->every == 0) status = tensorboard_step(t, env, e);
   if (e->kind == TN_EVENT_WATCH) status = tensorboard_watch(t, env, e);
+  if (e->kind == TN_EVENT_SAMPLES) status = tensorboard_samples(t, env, e);
   if (e->kind == TN_EVENT_EPOCH_END) status = tensorboard_epoch(t, env, e);
   if (status != TN_OK) t->file.n = before; /* no part of an event */
   return status == TN_OK ? run_file_write(&t->file, env) : status;

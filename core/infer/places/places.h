@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "core/infer/places/canvas.h"
+#include "core/formats/canvas.h"
 #include "core/infer/prediction/forward_pass.h"
 
 enum { TN_PLACES_NONE = 0, TN_PLACES_MASKS, TN_PLACES_BOXES, TN_PLACES_PICTURES };

@@ -1,9 +1,11 @@
 /* core/infer/prediction/picture_text.c: BMP, which every browser shows and which needs no compression, in
- * base64 (RFC 4648). */
+ * base64. */
 #include "core/infer/prediction/picture_text.h"
 
 #include <math.h>
 #include <string.h>
+
+#include "core/base/text/base64.h"
 
 enum { HEADER = 54, MOST_SIDE = 512 };
 
@@ -71,34 +73,18 @@ static void picture_put_pixels(unsigned char *to, size_t row_bytes, const tn_typ
       }
 }
 
-/* ---- base64 ---- */
-
-static void picture_encode(const unsigned char *from, size_t n, char *to) {
-  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  for (size_t i = 0; i < n; i += 3) {
-    uint32_t three = (uint32_t)from[i] << 16;
-    if (i + 1 < n) three |= (uint32_t)from[i + 1] << 8;
-    if (i + 2 < n) three |= from[i + 2];
-    *to++ = digits[three >> 18];
-    *to++ = digits[three >> 12 & 63];
-    *to++ = i + 1 < n ? digits[three >> 6 & 63] : '=';
-    *to++ = i + 2 < n ? digits[three & 63] : '=';
-  }
-  *to = '\0';
-}
-
 char *tn_picture_text(const void *handle, const tn_type *type, const void *value) {
   static const char head[] = "data:image/bmp;base64,";
   size_t height = (size_t)type->dims[1], width = (size_t)type->dims[2], row_bytes = (3 * width + 3) / 4 * 4;
   size_t bytes = HEADER + height * row_bytes;
   unsigned char *bmp = tn_alloc(handle, bytes);
-  char *text = tn_alloc(handle, sizeof head + (bytes + 2) / 3 * 4 + 1);
+  char *text = tn_alloc(handle, sizeof head + tn_base64_length(bytes));
   if (bmp != NULL && text != NULL) {
     memset(bmp, 0, bytes);
     picture_put_header(bmp, (uint32_t)width, (uint32_t)height, (uint32_t)bytes);
     picture_put_pixels(bmp + HEADER, row_bytes, type, value);
     memcpy(text, head, sizeof head - 1);
-    picture_encode(bmp, bytes, text + sizeof head - 1);
+    tn_base64(bmp, bytes, text + sizeof head - 1);
   }
   tn_release(handle, bmp);
   if (bmp != NULL) return text;

@@ -9,6 +9,7 @@
 #include "core/base/text/text.h"
 #include "core/records/folders/metric_series.h"
 #include "core/records/folders/read_history.h"
+#include "core/records/folders/read_samples.h"
 #include "core/records/folders/run_records.h"
 #include "core/records/folders/sweep_results.h"
 #include "core/records/folders/write_report.h"
@@ -89,7 +90,7 @@ static tn_status report_describe_run(const void *handle, tn_arena *arena, const 
   tn_ini ini = {0};
   tn_metric_lines lines = {0};
   json_t *facts = NULL, *series = NULL, *evaluation = NULL, *profile = NULL, *defaults = NULL,
-         *trainings = NULL, *memory = NULL;
+         *trainings = NULL, *memory = NULL, *samples = NULL;
   const char *config = tn_arena_printf(arena, "%s/config.ini", folder);
   tn_status status = config != NULL ? tn_ini_read(handle, config, &ini) : TN_ENOMEM;
   if (status == TN_OK) status = tn_describe_run_folder(handle, arena, folder, &facts);
@@ -100,12 +101,14 @@ static tn_status report_describe_run(const void *handle, tn_arena *arena, const 
   if (status == TN_OK) status = report_memory(handle, folder, &memory);
   if (status == TN_OK) status = report_defaults(handle, arena, folder, &ini, &defaults);
   if (status == TN_OK) status = tn_history_read(handle, folder, &trainings);
+  if (status == TN_OK) status = tn_run_samples_read(handle, folder, &samples);
   if (status == TN_OK) {
     json_object_del(profile, "launches"); /* the page shows their sums */
-    json_t *run = json_pack(
-        "{s:O, s:O, s:o, s:O, s:O, s:O, s:O, s:O, s:O, s:O}", "name", json_object_get(facts, "name"), "facts",
-        facts, "config", report_config(&ini, NULL), "defaults", defaults, "trainings", trainings, "steps",
-        series, "epochs", lines.epochs, "evaluation", evaluation, "profile", profile, "memory", memory);
+    json_t *run =
+        json_pack("{s:O, s:O, s:o, s:O, s:O, s:O, s:O, s:O, s:O, s:O, s:O}", "name",
+                  json_object_get(facts, "name"), "facts", facts, "config", report_config(&ini, NULL),
+                  "defaults", defaults, "trainings", trainings, "steps", series, "epochs", lines.epochs,
+                  "evaluation", evaluation, "profile", profile, "memory", memory, "samples", samples);
     if (run == NULL || json_array_append_new(runs, run) != 0) status = TN_ENOMEM;
   }
   json_decref(facts);
@@ -115,6 +118,7 @@ static tn_status report_describe_run(const void *handle, tn_arena *arena, const 
   json_decref(trainings);
   json_decref(profile);
   json_decref(memory);
+  json_decref(samples);
   tn_metric_lines_free(&lines);
   tn_ini_free(&ini);
   return status;

@@ -74,6 +74,15 @@ static const tn_option run_rows[] = {
            "patterns, with * for any part, each of which is a group: *.attn.*, *.mlp.*"),
     TN_OPT(tn_run_section, watch_histograms, TN_OPT_FLAG, "no", NULL,
            "also count gradients and weights by magnitude, for histograms of TensorBoard"),
+    TN_OPT(
+        tn_run_section, samples, TN_OPT_INT, "0", "[0, 256]",
+        "at each validation, show the first so many samples of its data with what the model makes of them: "
+        "pictures, classes, numbers, texts"),
+    TN_OPT(tn_run_section, sample_fields, TN_OPT_TEXT, "", NULL,
+           "the inputs, targets and outputs of the model that are shown; empty: all that can be"),
+    TN_OPT(tn_run_section, sample_tokens, TN_OPT_INT, "32", ">= 0",
+           "of a model that predicts the next token, how many tokens it appends to the first half of each "
+           "sample, the most probable ones"),
     TN_OPT(tn_run_section, best, TN_OPT_TEXT, "", NULL,
            "metric that chooses the best checkpoint; empty: the first metric, or the loss"),
     TN_OPT(tn_run_section, best_mode, TN_OPT_ENUM, "auto", "auto|min|max",

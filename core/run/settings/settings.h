@@ -42,6 +42,9 @@ typedef struct tn_run_section {
   int64_t watch;
   const char *watch_groups;
   int32_t watch_histograms;
+  int64_t samples;
+  const char *sample_fields;
+  int64_t sample_tokens;
   const char *keep_every, *target;
   const char *best;
   int32_t best_mode; /* TN_BEST_... */

@@ -3,11 +3,11 @@
 #include "core/step/programs/program_kinds.h"
 
 static const char *const program_names[TN_PROGRAMS] = {
-    [TN_PROGRAM_INIT] = "init",       [TN_PROGRAM_STEP] = "step",   [TN_PROGRAM_EVAL] = "eval",
-    [TN_PROGRAM_PREDICT] = "predict", [TN_PROGRAM_WEIGH] = "weigh", [TN_PROGRAM_MICRO] = "micro",
-    [TN_PROGRAM_AVERAGE] = "average", [TN_PROGRAM_MEAN] = "mean",   [TN_PROGRAM_REFRESH] = "refresh",
-    [TN_PROGRAM_WATCH] = "watch",     [TN_PROGRAM_PRUNE] = "prune", [TN_PROGRAM_PREFILL] = "prefill",
-    [TN_PROGRAM_DECODE] = "decode"};
+    [TN_PROGRAM_INIT] = "init",       [TN_PROGRAM_STEP] = "step",      [TN_PROGRAM_EVAL] = "eval",
+    [TN_PROGRAM_PREDICT] = "predict", [TN_PROGRAM_WEIGH] = "weigh",    [TN_PROGRAM_MICRO] = "micro",
+    [TN_PROGRAM_AVERAGE] = "average", [TN_PROGRAM_MEAN] = "mean",      [TN_PROGRAM_REFRESH] = "refresh",
+    [TN_PROGRAM_WATCH] = "watch",     [TN_PROGRAM_PRUNE] = "prune",    [TN_PROGRAM_PREFILL] = "prefill",
+    [TN_PROGRAM_DECODE] = "decode",   [TN_PROGRAM_SAMPLES] = "samples"};
 
 static const int32_t phase_programs[TN_PHASE_PROGRAMS] = {TN_PROGRAM_STEP, TN_PROGRAM_MICRO,
                                                           TN_PROGRAM_AVERAGE, TN_PROGRAM_WATCH};
@@ -83,7 +83,7 @@ bool tn_program_is_incremental(int32_t which) {
 }
 
 bool tn_program_is_inference(int32_t which) {
-  return which == TN_PROGRAM_PREDICT || tn_program_is_incremental(which);
+  return which == TN_PROGRAM_PREDICT || which == TN_PROGRAM_SAMPLES || tn_program_is_incremental(which);
 }
 
 bool tn_program_updates(int32_t which) {

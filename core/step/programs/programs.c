@@ -7,6 +7,7 @@
 #include "core/step/graphs/device_transforms.h"
 #include "core/step/graphs/incremental.h"
 #include "core/step/graphs/low_precision_copies.h"
+#include "core/step/graphs/sample_outputs.h"
 #include "core/step/programs/mapped_states.h"
 #include "core/step/programs/program_kinds.h"
 #include "core/step/update/averages.h"
@@ -137,6 +138,8 @@ static int64_t programs_batch(const tn_run *run, const tn_program_request *reque
   if (shorter >= 0 && kind == TN_PROGRAM_EVAL && run->settings.sizes) return 0; /* it has the largest */
   if (kind == TN_PROGRAM_WATCH)
     return request->watched && run->settings.run.watch > 0 ? request->batch[TN_PROGRAM_STEP] : 0;
+  if (kind == TN_PROGRAM_SAMPLES)
+    return request->watched && request->batch[TN_PROGRAM_EVAL] > 0 ? run->settings.run.samples : 0;
   if (kind != TN_PROGRAM_WEIGH && kind != TN_PROGRAM_MICRO) return request->batch[kind];
   return run->settings.optimizer.accumulate > 1 ? request->batch[TN_PROGRAM_STEP] : 0;
 }
@@ -155,6 +158,7 @@ static tn_status programs_complete_graph(tn_run *run, const tn_program_request *
              : programs_emit_forward(run, which, model, dump));
   if (tn_program_is_incremental(which))
     TN_TRY(tn_incremental_graph(programs_batch(run, request, which), &model->graph, &set->window));
+  if (kind == TN_PROGRAM_SAMPLES) TN_TRY(tn_sample_outputs(run, model->graph));
   return TN_OK;
 }
 

@@ -24,8 +24,9 @@ enum {
    * window. */
   TN_PROGRAM_PREFILL,
   TN_PROGRAM_DECODE,
-  TN_PROGRAM_WATCH, /* a STEP that also has the numbers of [run] watch, and takes its place in watched steps
-                     */
+  TN_PROGRAM_WATCH,   /* a STEP that also has the numbers of [run] watch, and takes its place in watched steps
+                       */
+  TN_PROGRAM_SAMPLES, /* PREDICT for [run] samples, with classes in place of scores (sample_outputs.h) */
   /* STEP, MICRO, AVERAGE and WATCH of the later phases, of [group.NAME] freeze = N or [phase NAME]
    * (tn_phase_program); those above are of the first one. All phases have the same state and input slots. */
   TN_PROGRAM_LATER,
@@ -46,7 +47,8 @@ int32_t tn_length_program(const tn_settings *settings, int32_t which, int32_t k)
 int32_t tn_input_program(const tn_settings *settings);
 
 /* The requested programs, and their batch sizes on one rank and for one micro-batch. WEIGH and MICRO come
- * with STEP, and WATCH where it is asked for, MEAN where it has averages; AVERAGE comes with STEP or EVAL. */
+ * with STEP, and WATCH and SAMPLES where they are asked for, MEAN where it has averages; AVERAGE comes with
+ * STEP or EVAL. */
 typedef struct tn_program_request {
   int64_t batch[TN_PROGRAMS]; /* 0: not requested (INIT always is) */
   /* The loaders of the splits (TN_SPLIT_...). Programs of a split apply the transforms that its loader leaves
@@ -55,7 +57,7 @@ typedef struct tn_program_request {
   /* STEP and EVAL also have the outputs of the model, which are copied to the host in every run, and not the
    * measures alone. */
   bool model_outputs;
-  bool watched;     /* WATCH beside STEP, where [run] watch asks for it */
+  bool watched; /* WATCH beside STEP and SAMPLES beside EVAL, where [run] watch and samples ask for them */
   bool all_lengths; /* STEP and EVAL of every length, and not of the longest one alone */
   int64_t length;   /* of PREDICT; 0: the longest one */
   const tn_compile_options *dump;

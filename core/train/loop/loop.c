@@ -220,6 +220,7 @@ static tn_status loop_validate(tn_training *t) {
   pass.context = t;
   tn_range_begin(t->device, "validation");
   tn_status status = tn_validation_run(t->run, &pass, &t->valid_sums);
+  if (status == TN_OK) status = tn_training_show_samples(t);
   tn_range_end(t->device);
   return status;
 }

@@ -183,6 +183,7 @@ tn_validation tn_training_validation(const tn_training *t) {
 
 static void training_stop(tn_training *t) {
   tn_observers_stop(t->observers);
+  tn_samples_close(t->samples);
   tn_feeder_destroy(t->train);
   tn_feeder_destroy(t->valid);
   for (int32_t split = 0; split < 2; split++) tn_loader_destroy(t->loaders[split]);

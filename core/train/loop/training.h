@@ -8,6 +8,7 @@
 #include "core/train/observers/observers.h"
 #include "core/train/loop/stragglers.h"
 #include "core/train/loop/update_sizes.h"
+#include "core/train/samples/samples.h"
 #include "core/train/feed/validation_pass.h"
 #include "core/step/profile/step_profile.h"
 #include "core/step/values/watch_values.h"
@@ -74,6 +75,7 @@ typedef struct tn_training {
   int32_t size;                           /* of the samples of `train`, counted from 0, with [model] sizes */
   tn_validation_program eval[TN_MAX_LENGTHS];
   tn_metric_sums epoch_sums, step_sums, valid_sums;
+  tn_samples *samples;     /* NULL: none are shown */
   tn_observers *observers; /* rank 0 */
   char *folder;            /* rank 0; NULL: nothing is written */
   bool writes;             /* whether rank 0 has a folder */
@@ -194,6 +196,10 @@ tn_status tn_training_timed_step(tn_training *t, int64_t steps);
 tn_validation tn_training_validation(const tn_training *t);
 /* Reads all launched steps. */
 tn_status tn_training_read_steps(tn_training *t);
+
+/* show_samples.c: [run] samples: on all ranks, when the run is prepared; and after a validation. */
+tn_status tn_training_open_samples(tn_training *t);
+tn_status tn_training_show_samples(tn_training *t);
 
 /* prune.c: [prune]: TN_EINVAL: its first step is behind the end of the run. */
 tn_status tn_training_check_prune(const tn_training *t);

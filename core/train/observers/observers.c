@@ -13,20 +13,13 @@
 
 #include "core/base/system/system.h"
 #include "core/train/observers/live_report.h"
+#include "core/train/observers/queued_event.h"
 
-enum { TN_EVENT_QUEUE = 256, TN_EVENT_METRICS = 32, TN_EVENT_TEXT = 512 };
+enum { TN_EVENT_QUEUE = 256 };
 
 /* A training waits for a full queue for a second, and for a share of its time: a disk that pauses loses no
  * line of a log, and an observer that is always slower than the steps does not slow them. */
 static const double tn_event_wait_s = 1, tn_event_wait_share = 0.01;
-
-/* An event and the memory that it points to. */
-typedef struct tn_queued_event {
-  tn_event event;
-  tn_metric train[TN_EVENT_METRICS], valid[TN_EVENT_METRICS];
-  char text[TN_EVENT_TEXT];
-  void *watched; /* the numbers of a WATCH, released when it was delivered */
-} tn_queued_event;
 
 typedef struct tn_open_observer {
   const tn_observer *kind;
@@ -136,8 +129,7 @@ static void *observers_run_thread(void *arg) {
       sem_post(&observers->flushed);
     else
       observers_deliver(observers, event);
-    tn_release(observers->owner, queued->watched);
-    queued->watched = NULL;
+    tn_queued_event_clear(observers->owner, queued);
     sem_post(&observers->vacant);
   }
 }
@@ -178,44 +170,6 @@ tn_status tn_observers_start(tn_run *run, const tn_run_info *info, tn_observers 
   return status;
 }
 
-/* Copies the numbers of a WATCH, whose names stay; without memory the event has none. */
-static void observers_copy_watched(const void *owner, tn_queued_event *to, const tn_event *event) {
-  size_t metrics = sizeof(tn_metric) * (size_t)event->n_watched, counts = 0,
-         histograms = sizeof(tn_histogram) * (size_t)event->n_histograms;
-  for (int32_t i = 0; i < event->n_histograms; i++)
-    counts += sizeof(double) * (size_t)event->histograms[i].n_buckets;
-  if (event->n_watched == 0 && event->n_histograms == 0) return;
-  char *at = to->watched = tn_alloc(owner, metrics + histograms + counts);
-  to->event.n_watched = at != NULL ? event->n_watched : 0;
-  to->event.n_histograms = at != NULL ? event->n_histograms : 0;
-  if (at == NULL) return;
-  tn_histogram *copies = (tn_histogram *)(void *)(at + metrics);
-  memcpy(at, event->watched, metrics);
-  if (histograms > 0) memcpy(copies, event->histograms, histograms);
-  to->event.watched = (const tn_metric *)(const void *)at;
-  to->event.histograms = copies;
-  at += metrics + histograms;
-  for (int32_t i = 0; i < event->n_histograms; i++) {
-    size_t bytes = sizeof(double) * (size_t)copies[i].n_buckets;
-    copies[i].counts = memcpy(at, copies[i].counts, bytes);
-    at += bytes;
-  }
-}
-
-static void observers_copy_event(const void *owner, tn_queued_event *to, const tn_event *event) {
-  to->event = *event;
-  to->event.n_train = event->n_train < TN_EVENT_METRICS ? event->n_train : TN_EVENT_METRICS;
-  to->event.n_valid = event->n_valid < TN_EVENT_METRICS ? event->n_valid : TN_EVENT_METRICS;
-  if (to->event.n_train > 0) memcpy(to->train, event->train, sizeof(tn_metric) * (size_t)to->event.n_train);
-  if (to->event.n_valid > 0) memcpy(to->valid, event->valid, sizeof(tn_metric) * (size_t)to->event.n_valid);
-  strncpy(to->text, event->text ? event->text : "", TN_EVENT_TEXT - 1);
-  to->text[TN_EVENT_TEXT - 1] = '\0';
-  to->event.train = to->train;
-  to->event.valid = to->valid;
-  to->event.text = to->text;
-  observers_copy_watched(owner, to, event);
-}
-
 /* False: the queue is still full after `limit_s` seconds. */
 static bool observers_await_for(sem_t *semaphore, double limit_s) {
   struct timespec until;
@@ -246,7 +200,7 @@ void tn_observers_post(tn_observers *observers, const tn_event *event) {
     observers->dropped++;
     return;
   }
-  observers_copy_event(observers->owner, &observers->queue[observers->written++ % TN_EVENT_QUEUE], event);
+  tn_queued_event_set(observers->owner, &observers->queue[observers->written++ % TN_EVENT_QUEUE], event);
   sem_post(&observers->filled);
 }
 

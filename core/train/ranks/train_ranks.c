@@ -91,6 +91,7 @@ static tn_status train_prepare_rank(tn_train_ranks *all, int32_t r) {
   t->run->cuts = all->run->cuts; /* of the first rank */
   TN_TRY(tn_training_prepare(t));
   TN_TRY(tn_training_check_prune(t));
+  TN_TRY(tn_training_open_samples(t));
   if (r > 0 || t->run->rank > 0 || all->link == NULL) return TN_OK;
   return tn_run_tell_choices(t->run, all->ranks, t->device, &t->set, t->slots);
 }

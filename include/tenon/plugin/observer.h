@@ -28,7 +28,8 @@ enum {
   TN_EVENT_PROFILE =
       7, /* the steps of [run] profile have been measured; `table` shows where their time went */
   TN_EVENT_STRAGGLER = 8, /* a rank is slower than the others; `text` names it, with its time */
-  TN_EVENT_WATCH = 9      /* after the STEP of a step of [run] watch: `watched` and `histograms` */
+  TN_EVENT_WATCH = 9,     /* after the STEP of a step of [run] watch: `watched` and `histograms` */
+  TN_EVENT_SAMPLES = 10   /* [run] samples: after a validation, in front of its EPOCH_END: `media` */
 };
 
 /* Value of a loss or metric, by its name; "loss" is the total. Frozen: events have arrays of them. */
@@ -47,6 +48,16 @@ typedef struct tn_histogram {
   int32_t n_buckets;
   const double *limits, *counts; /* ascending upper limits; numbers in each bucket */
 } tn_histogram;
+
+/* A picture or a text for people. Frozen: events have arrays of them. */
+typedef struct tn_media {
+  int32_t kind;          /* TN_MEDIA_... */
+  int32_t width, height; /* of a picture, in pixels; else 0 */
+  const char *name;      /* "samples/0": a group and a name in it, equal in all events of the run */
+  const void *data;      /* PNG: a whole file; TEXT: UTF-8 in Markdown, without a zero at its end */
+  size_t bytes;
+} tn_media;
+enum { TN_MEDIA_PNG = 1, TN_MEDIA_TEXT = 2 };
 
 /* Facts about the run. Valid until close. */
 typedef struct tn_run_info {
@@ -113,6 +124,10 @@ typedef struct tn_event {
   /* STEP with [schedule.accumulate]: the samples of this update, over all devices; 0: tn_run_info tells those
    * of all, or another event. */
   int64_t samples;
+  /* SAMPLES: a picture of each sample, "samples/0" ..., and the text "samples/table", a table with a row for
+   * each; of both those that the values of the samples allow. */
+  int32_t n_media;
+  const tn_media *media;
 } tn_event;
 
 typedef struct tn_observer {

@@ -15,6 +15,8 @@ typedef struct event {
   char tag[64];
   double value;  /* of a histogram: how many numbers it has */
   double counts; /* of a histogram: the sum of its buckets */
+  int width, height, channels;
+  char plugin[16], data[32]; /* of a picture or text: the first bytes */
 } event;
 static event events[MOST];
 static int n_events;
@@ -56,12 +58,23 @@ static double number(const unsigned char *p) {
   return value;
 }
 
-/* Depth 0: Event, 1: Summary, 2: Value, 3: SessionLog, 4: HistogramProto. */
+static void keep(char *to, size_t room, const unsigned char *p, size_t n) {
+  memcpy(to, p, n < room ? n : room - 1);
+}
+
+/* Depth 0: Event, 1: Summary, 2: Value, 3: SessionLog, 4: HistogramProto, 5: Image, 6: TensorProto, 7:
+ * SummaryMetadata, 8: PluginData. */
 static void read_bytes(event *e, unsigned field, const unsigned char *p, size_t n, int depth) {
   if (depth == 0 && field == 5) read_fields(e, p, n, 1);
   if (depth == 0 && field == 7) read_fields(e, p, n, 3);
   if (depth == 1 && field == 1) read_fields(e, p, n, 2);
   if (depth == 2 && field == 5) read_fields(e, p, n, 4);
+  if (depth == 2 && field == 4) read_fields(e, p, n, 5);
+  if (depth == 2 && field == 8) read_fields(e, p, n, 6);
+  if (depth == 2 && field == 9) read_fields(e, p, n, 7);
+  if (depth == 7 && field == 1) read_fields(e, p, n, 8);
+  if (depth == 8 && field == 1) keep(e->plugin, sizeof e->plugin, p, n);
+  if ((depth == 5 && field == 4) || (depth == 6 && field == 8)) keep(e->data, sizeof e->data, p, n);
   for (size_t i = 0; depth == 4 && field == 7 && i + 8 <= n; i += 8) e->counts += number(p + i);
   if (depth == 2 && field == 1) {
     assert_true(n < sizeof e->tag);
@@ -76,6 +89,9 @@ static void read_fields(event *e, const unsigned char *p, size_t n, int depth) {
       uint64_t value = varint(p, &at);
       if (depth == 0 && field == 2) e->step = (int64_t)value;
       if (depth == 3 && field == 1) e->restart = value == 1;
+      if (depth == 5 && field == 1) e->height = (int)value;
+      if (depth == 5 && field == 2) e->width = (int)value;
+      if (depth == 5 && field == 3) e->channels = (int)value;
     } else if ((key & 7) == 2) {
       size_t length = (size_t)varint(p, &at);
       read_bytes(e, field, p + at, length, depth);
@@ -177,6 +193,32 @@ static void a_watched_step_has_histograms(void **state) {
     if (strstr(events[i].tag, "gradients/") != NULL) assert_true(events[i].counts == events[i].value);
 }
 
+static void samples_are_pictures_and_texts(void **state) {
+  (void)state;
+  char path[600];
+  int pictures = 0, texts = 0;
+  file_write("noise.ini", noise_ini);
+  assert_int_equal(program_run("train noise.ini --set run.observers=tensorboard --set run.samples=3"), 0);
+  event_files("runs/noise", path);
+  read_events(path);
+  for (int i = 0; i < n_events; i++) {
+    const event *e = &events[i];
+    if (e->data[0] == '\0') continue;
+    assert_true(e->step == 10 || e->step == 20);
+    texts += strcmp(e->plugin, "text") == 0;
+    if (strcmp(e->tag, "samples/table") == 0) {
+      assert_memory_equal(e->data, "| sample | label (target) |", 27);
+      continue;
+    }
+    assert_true(e->width == 6 && e->height == 6 && e->channels == 3);
+    assert_memory_equal(e->data, "\x89PNG\r\n\x1A\n", 8);
+    pictures++;
+  }
+  assert_int_equal(pictures, 6);
+  assert_int_equal(texts, 2);
+  assert_int_equal(count("samples/2"), 2);
+}
+
 static void every_is_the_distance_of_the_steps(void **state) {
   (void)state;
   char path[600];
@@ -226,7 +268,14 @@ static void tensorboard_reads_the_file(void **state) {
       "assert [e.step for e in a.Scalars('train/loss')] == [10, 20]\n"
       "assert [e.step for e in a.Scalars('valid/loss')] == [10, 20]\n"
       "h = a.Histograms('weights/fc1')[0].histogram_value\n"
-      "assert sum(h.bucket) == h.num == 592 and h.bucket_limit[-1] >= h.max > 0 > h.min\n";
+      "assert sum(h.bucket) == h.num == 592 and h.bucket_limit[-1] >= h.max > 0 > h.min\n"
+      "i = a.Images('samples/1')\n"
+      "assert [e.step for e in i] == [10, 20] and i[0].width == i[0].height == 6\n"
+      "assert i[0].encoded_image_string[:4] == b'\\x89PNG'\n"
+      "t = a.Tensors('samples/table')\n"
+      "assert [e.step for e in t] == [10, 20]\n"
+      "assert t[1].tensor_proto.string_val[0].startswith(b'| sample | label (target) |')\n"
+      "assert 'samples/table' in a.PluginTagToContent('text')\n";
   if (system("python3 -c 'import tensorboard' 2>/dev/null") != 0) {
     print_message("skipped: python3 has no tensorboard (pip install tensorboard)\n");
     skip();
@@ -234,7 +283,8 @@ static void tensorboard_reads_the_file(void **state) {
   file_write("noise.ini", noise_ini);
   file_write("read.py", script);
 #define WATCHED                                                                                              \
-  "train noise.ini --set run.observers=tensorboard --set run.watch=20 --set run.watch_histograms=yes "
+  "train noise.ini --set run.observers=tensorboard --set run.watch=20 --set run.watch_histograms=yes "       \
+  "--set run.samples=2 "
   assert_int_equal(program_run(WATCHED "--set run.epochs=1"), 0);
   assert_int_equal(program_run(WATCHED "--resume runs/noise"), 0);
   assert_int_equal(system("python3 read.py"), 0);
@@ -246,6 +296,7 @@ int main(void) {
       CASE(the_file_has_the_values_of_the_run), CASE(every_is_the_distance_of_the_steps),
       CASE(a_resumed_run_writes_another_file),  CASE(without_a_run_folder_nothing_is_written),
       CASE(tensorboard_reads_the_file),         CASE(a_watched_step_has_histograms),
+      CASE(samples_are_pictures_and_texts),
   };
   return cmocka_run_group_tests_name("tensorboard", tests, NULL, NULL);
 }

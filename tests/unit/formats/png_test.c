@@ -41,6 +41,19 @@ static void expect_pixels(int width, int height, const uint8_t *rgb) {
   free(read);
 }
 
+/* tn_png_encode gives the bytes of the file. */
+static void expect_bytes(test_env *t, int width, int height, const uint8_t *rgb) {
+  uint8_t *bytes;
+  size_t n;
+  assert_int_equal(tn_png_encode(t, width, height, rgb, &bytes, &n), TN_OK);
+  FILE *file = fopen(path, "rb");
+  assert_non_null(file);
+  for (size_t i = 0; i < n; i++) assert_int_equal(fgetc(file), bytes[i]);
+  assert_int_equal(fgetc(file), EOF);
+  fclose(file);
+  tn_release(t, bytes);
+}
+
 /* The rows fill less than a stored block, exactly one, and several. */
 static void libpng_reads_the_pixels(void **state) {
   (void)state;
@@ -54,6 +67,7 @@ static void libpng_reads_the_pixels(void **state) {
     for (int k = 0; k < n; k++) rgb[k] = (uint8_t)(k * 7 + k / 256);
     assert_int_equal(tn_png_write(&t, path, sizes[i][0], sizes[i][1], rgb), TN_OK);
     expect_pixels(sizes[i][0], sizes[i][1], rgb);
+    expect_bytes(&t, sizes[i][0], sizes[i][1], rgb);
     free(rgb);
   }
   assert_int_equal(t.live, 0);

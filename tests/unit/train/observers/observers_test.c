@@ -23,6 +23,7 @@ static struct {
   int64_t pause_at;
   int goes_on; /* when training waits for it */
   int64_t received, last;
+  char media[16]; /* of a SAMPLES event */
 } slow;
 
 static tn_status slow_open(tn_env *env, const void *options, const tn_run_info *run, void **self) {
@@ -35,6 +36,8 @@ static void slow_close(tn_env *env, void *self) { (void)env, (void)self; }
 
 static tn_status slow_event(tn_env *env, void *self, const tn_event *event) {
   (void)env, (void)self;
+  for (int32_t i = 0; event->kind == TN_EVENT_SAMPLES && i < event->n_media; i++)
+    memcpy(slow.media + i, event->media[i].data, event->media[i].bytes);
   if (event->kind != TN_EVENT_STEP) return TN_OK;
   slow.received++;
   slow.last = event->step;
@@ -171,12 +174,32 @@ static void a_long_run_may_wait_longer(void **state) {
   assert_int_equal(slow.received, QUEUE);
 }
 
+/* The data of an event are those of the call that posted it. */
+static void media_are_copied(void **state) {
+  (void)state;
+  char first[] = "a", second[] = "bcd";
+  const tn_media media[] = {{.kind = TN_MEDIA_PNG, .name = "samples/0", .data = first, .bytes = 1},
+                            {.kind = TN_MEDIA_TEXT, .name = "samples/table", .data = second, .bytes = 3}};
+  slow.pause_at = 1;
+  post_steps(1, 1, 0);
+  await_pause();
+  tn_observers_post(
+      observers,
+      &(tn_event){.struct_size = sizeof(tn_event), .kind = TN_EVENT_SAMPLES, .n_media = 2, .media = media});
+  memset(first, '-', 1);
+  memset(second, '-', 3);
+  sem_post(&slow.go_on);
+  tn_observers_stop(observers);
+  assert_string_equal(slow.media, "abcd");
+}
+
 #define test(f) cmocka_unit_test_setup_teardown(f, open_run, close_run)
 int main(void) {
   const struct CMUnitTest tests[] = {
       test(a_pause_loses_no_event),
       test(training_does_not_wait_for_an_observer_that_hangs),
       test(a_long_run_may_wait_longer),
+      test(media_are_copied),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

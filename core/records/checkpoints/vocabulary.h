@@ -1,5 +1,5 @@
-/* core/infer/prediction/vocabulary.h: the tokenizer of a language model: that of its training data, which the
- * weights keep, or the names of its classes. */
+/* core/records/checkpoints/vocabulary.h: the tokenizer of a language model: that of its training data, which
+ * the weights keep, or the names of its classes. */
 #pragma once
 
 #include <jansson.h>

@@ -1,11 +1,11 @@
-#include "core/infer/places/canvas.h"
+#include "core/formats/canvas.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "core/base/element.h"
 
-enum { COLOR_BITS = 8 };
+enum { COLOR_BITS = 8, CANVAS_GAP = 2 };
 
 /* Three bits of the number, from the lowest, become the highest bits of red, green and blue; the next three
  * those below. */
@@ -53,6 +53,35 @@ tn_status tn_canvas_open(const void *handle, const tn_type *type, const void *va
       int64_t at = (type->dims[0] == 3 ? c : 0) * plane + i;
       canvas->rgb[3 * i + c] = canvas_shade(tn_element_load(type->dtype, value, at), range);
     }
+  return TN_OK;
+}
+
+tn_status tn_canvas_open_mask(const void *handle, const uint8_t *mask, int64_t width, int64_t height,
+                              tn_canvas *canvas) {
+  *canvas = (tn_canvas){.width = width, .height = height};
+  canvas->rgb = tn_alloc(handle, tn_size_mul(3, tn_size_mul((size_t)width, (size_t)height)));
+  if (canvas->rgb == NULL) return TN_ENOMEM;
+  for (int64_t i = 0; i < width * height; i++) tn_class_color(mask[i], canvas->rgb + 3 * i);
+  return TN_OK;
+}
+
+tn_status tn_canvas_join(const void *handle, const tn_canvas *parts, int32_t n, tn_canvas *joined) {
+  int64_t left = 0;
+  *joined = (tn_canvas){.width = CANVAS_GAP * (int64_t)(n - 1)};
+  for (int32_t i = 0; i < n; i++) {
+    joined->width += parts[i].width;
+    if (parts[i].height > joined->height) joined->height = parts[i].height;
+  }
+  size_t bytes = tn_size_mul(3, tn_size_mul((size_t)joined->width, (size_t)joined->height));
+  joined->rgb = tn_alloc(handle, bytes);
+  if (joined->rgb == NULL) return TN_ENOMEM;
+  memset(joined->rgb, 255, bytes);
+  for (int32_t i = 0; i < n; i++) {
+    for (int64_t y = 0; y < parts[i].height; y++)
+      memcpy(joined->rgb + 3 * (y * joined->width + left), parts[i].rgb + 3 * y * parts[i].width,
+             3 * (size_t)parts[i].width);
+    left += parts[i].width + CANVAS_GAP;
+  }
   return TN_OK;
 }
 

@@ -1,4 +1,4 @@
-#include "core/infer/prediction/vocabulary.h"
+#include "core/records/checkpoints/vocabulary.h"
 
 #include <stdlib.h>
 #include <string.h>
