@@ -51,7 +51,7 @@ typedef struct export_weight {
   bool transposed;            /* the state's two dimensions are exchanged */
   const tn_export_norm *norm; /* that is folded into it; NULL: none */
   bool is_shift;              /* the bias that comes of folding; it has no state of its own */
-  const float *scale; /* of each slice of dimension 0 of whole numbers, weight / scale; NULL: others */
+  const float *scale; /* of slices of the state's dimension 0: whole numbers, weight / scale; NULL: others */
 } export_weight;
 
 /* An op that cannot be expressed, once for each reason. */
@@ -112,6 +112,12 @@ extern const export_row export_rows_pointwise[], export_rows_activations[], expo
     export_rows_shape[], export_rows_fill[], export_rows_index[], export_rows_products[],
     export_rows_windows[], export_rows_norms[], export_rows_quantize[],
     export_rows_recurrence[]; /* each ends with a row without a name */
+
+/* ---- rows/products.c ---- */
+
+/* Whether a matmul reads its operand 1 transposed, and is not written as Gemm, which has that as an
+ * attribute. */
+bool export_product_swaps(const export_use *u);
 
 /* ---- express.c ---- */
 

@@ -134,6 +134,27 @@ static void exported_models_round_alike(void **state) {
   }
 }
 
+/* A linear layer over the tokens of a sample is a product with a transposed weight. */
+static void layers_over_tokens_are_exported(void **state) {
+  (void)state;
+  float x[4 * 6 * 5];
+  for (int i = 0; i < 4 * 6 * 5; i++) x[i] = (float)(i * 37 % 101) / 50 - 1;
+  write_npy("x.npy", 4, "6, 5", x, sizeof x / sizeof *x);
+  file_write("tokens.ini",
+             "[run]\nname = tokens\nmax_steps = 3\n[data]\nsource = random\nfields = x: f32[6, 5]\n"
+             "targets = y: i32[]\nsamples = 32\nbatch = 8\nclasses = 3\n[model]\ninputs = x: f32[6, 5]\n"
+             "targets = y: i32[]\nlayers =\n    f: linear(7)\n    relu\n    g: linear(8, bias=no)\n"
+             "    flatten\n    fc: linear(3)\nloss = cross_entropy\n[optimizer]\ntype = sgd\n[quantize]\n");
+  program_expect(program_run("train tokens.ini --quiet"), 0);
+  program_json(0, "export runs/tokens -o tokens.onnx");
+  program_expect(program_run("predict runs/tokens --input x.npy --output run.npy --quiet"), 0);
+  program_expect(program_run("predict tokens.onnx --input x.npy --output file.npy --quiet"), 0);
+  check_equal("tokens", "file.npy", "run.npy", 2e-6);
+  size_t n;
+  const char *bytes = file_read("tokens.onnx", &n);
+  if (memmem(bytes, n, "Transpose", 9) != NULL) fail_msg("a weight is transposed by a node");
+}
+
 /* Weights of a training without ranges begin one with them. */
 static void other_weights_have_no_ranges(void **state) {
   (void)state;
@@ -162,7 +183,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(ten_steps_are_those_of_pytorch),     TEST(backends_agree),
       TEST(a_resumed_run_has_the_same_weights), TEST(exported_models_round_alike),
-      TEST(other_weights_have_no_ranges),       TEST(no_gradient_goes_through_detach),
+      TEST(layers_over_tokens_are_exported),    TEST(other_weights_have_no_ranges),
+      TEST(no_gradient_goes_through_detach),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,8 +17,14 @@ static const char *product_swapped(const export_use *u, int32_t i, const char *n
   return kept;
 }
 
+/* A rounded weight that this product alone reads has been written transposed (quantize.c). */
+static bool product_is_turned(const export_use *u, int32_t i) {
+  return i == 1 && u->x->reads[u->node->in[i]] == 1 &&
+         tn_graph_is(u->x->graph, u->node->in[i], "fake_quantize_channels");
+}
+
 static const char *product_operand(const export_use *u, int32_t i, const char *name, bool swapped) {
-  if (!swapped) return name;
+  if (!swapped || product_is_turned(u, i)) return name;
   const char *weight = export_transposed(u, i);
   return weight != NULL ? tn_arena_printf(&u->x->arena, "'%s'", weight) : product_swapped(u, i, name);
 }
@@ -27,6 +33,11 @@ static const char *product_operand(const export_use *u, int32_t i, const char *n
 static bool product_is_gemm(const export_use *u) {
   return export_type(u, 0)->rank == 2 && export_type(u, 1)->rank == 2 &&
          tn_dtype_is_float(export_type(u, 0)->dtype);
+}
+
+bool export_product_swaps(const export_use *u) {
+  const tn_matmul_attributes *a = u->node->attributes;
+  return a->transpose_b && !(product_is_gemm(u) && export_has(u, 2));
 }
 
 static tn_status product_matmul(const export_use *u) {

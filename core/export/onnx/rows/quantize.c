@@ -1,5 +1,6 @@
-/* core/export/onnx/rows/quantize.c: fake quantization ([quantize]) as QuantizeLinear and DequantizeLinear, whose
- * scales are constants: runtimes find them in front of products and convolutions, and compute in whole numbers. */
+/* core/export/onnx/rows/quantize.c: fake quantization ([quantize]) as QuantizeLinear and DequantizeLinear,
+ * whose scales are constants: runtimes find them in front of products and convolutions, and compute in whole
+ * numbers. */
 #include <math.h>
 #include <string.h>
 
@@ -34,10 +35,9 @@ static tn_status rounding_input(const export_use *u) {
   float scale = fmaxf((fmaxf(high, 0) - low) / most, (float)TN_QUANTIZE_LEAST_SCALE);
   int zero = (int)fminf(-rintf(low / scale), most);
   if (rounding_bits(u) == MOST_BITS)
-    return export_yield(u, "DequantizeLinear(QuantizeLinear(x, %.9e, %d:u8), %.9e, %d:u8)", scale, zero, scale,
-                        zero);
-  return export_yield(u,
-                      "DequantizeLinear(Clip(QuantizeLinear(x, %.9e, %d:u8), 0:u8, %d:u8), %.9e, %d:u8)",
+    return export_yield(u, "DequantizeLinear(QuantizeLinear(x, %.9e, %d:u8), %.9e, %d:u8)", scale, zero,
+                        scale, zero);
+  return export_yield(u, "DequantizeLinear(Clip(QuantizeLinear(x, %.9e, %d:u8), 0:u8, %d:u8), %.9e, %d:u8)",
                       scale, zero, (int)most, scale, zero);
 }
 
@@ -66,29 +66,26 @@ static tn_status rounding_read_scales(const export_use *u, float *scale) {
   if (weight == NULL) return TN_ENOMEM;
   tn_status status =
       x->read(x->context, tn_export_state_path(x->graph, u->node, 0), weight, tn_type_bytes(type));
-  if (status == TN_OK)
-    rounding_find_scales(type, weight, (float)((1 << (rounding_bits(u) - 1)) - 1), scale);
+  if (status == TN_OK) rounding_find_scales(type, weight, (float)((1 << (rounding_bits(u) - 1)) - 1), scale);
   tn_release(x->env, weight);
   return status;
 }
 
-/* The convolution that alone reads the kernel, and has a norm that is folded; NULL: there is none. */
-static const tn_gnode *rounding_find_folded(const export_use *u) {
+/* The node that alone reads the weight, as its operand 1; NULL: there are others, or it is the only output.
+ */
+static const tn_gnode *rounding_find_reader(const export_use *u) {
   const tn_graph *g = u->x->graph;
-  tn_val kernel = u->node->first_out;
-  for (size_t i = 0; i < g->nodes.n && u->x->reads[kernel] == 1; i++) {
-    const tn_gnode *node = &g->nodes.v[i];
-    if (node->n_in > 1 && node->in[1] == kernel && u->x->folded[node->first_out] != 0) return node;
-  }
+  tn_val weight = u->node->first_out;
+  for (size_t i = 0; i < g->nodes.n && u->x->reads[weight] == 1; i++)
+    if (g->nodes.v[i].n_in > 1 && g->nodes.v[i].in[1] == weight) return &g->nodes.v[i];
   return NULL;
 }
 
-/* A norm multiplies the scales of its channels. A negative factor changes the sign of the whole numbers, which are
- * symmetric, and a factor of 0 makes them 0. */
+/* A norm multiplies the scales of its channels. A negative factor changes the sign of the whole numbers,
+ * which are symmetric, and a factor of 0 makes them 0. */
 static tn_status rounding_fold(const export_use *u, const tn_gnode *conv, float *scale, float *given) {
   export_graph *x = u->x;
-  const tn_export_norm *norm =
-      tn_export_fold_norm(&x->arena, x->graph, conv, x->folded[conv->first_out]);
+  const tn_export_norm *norm = tn_export_fold_norm(&x->arena, x->graph, conv, x->folded[conv->first_out]);
   float *factor = norm != NULL ? tn_arena_alloc(&x->arena, (size_t)norm->channels * sizeof *factor) : NULL;
   if (factor == NULL) return TN_ENOMEM;
   TN_TRY(tn_export_fold_factors(x->env, x->read, x->context, norm, factor));
@@ -99,6 +96,12 @@ static tn_status rounding_fold(const export_use *u, const tn_gnode *conv, float 
   return TN_OK;
 }
 
+/* The weight of a product that reads it transposed is written transposed, so that no node is between both. */
+static bool rounding_transposes(const export_use *u, const tn_gnode *reader) {
+  if (reader == NULL || strcmp(reader->op->item.name, "matmul") != 0) return false;
+  return export_product_swaps(&(export_use){u->x, reader, NULL});
+}
+
 static tn_status rounding_weight(const export_use *u) {
   export_graph *x = u->x;
   tn_type type = *export_type(u, 0), scales = {TN_F32, 1, {type.dims[0]}};
@@ -107,13 +110,19 @@ static tn_status rounding_weight(const export_use *u) {
   if (scale == NULL || given == NULL) return TN_ENOMEM;
   TN_TRY(rounding_read_scales(u, scale));
   memcpy(given, scale, bytes);
-  const tn_gnode *conv = rounding_find_folded(u);
-  if (conv != NULL) TN_TRY(rounding_fold(u, conv, scale, given));
-  const export_weight weight = {
-      .path = tn_export_state_path(x->graph, u->node, 0), .type = type, .scale = scale};
+  const tn_gnode *reader = rounding_find_reader(u);
+  if (reader != NULL && x->folded[reader->first_out] != 0) TN_TRY(rounding_fold(u, reader, scale, given));
+  export_weight weight = {.path = tn_export_state_path(x->graph, u->node, 0),
+                          .type = type,
+                          .transposed = rounding_transposes(u, reader),
+                          .scale = scale};
+  if (weight.transposed) {
+    weight.type.dims[0] = type.dims[1];
+    weight.type.dims[1] = type.dims[0];
+  }
   const char *whole = export_weight_name(x, &weight), *by = export_constant(x, &scales, given);
   if (whole == NULL || by == NULL) return TN_ENOMEM;
-  return export_yield(u, "DequantizeLinear('%s', '%s', axis=0)", whole, by);
+  return export_yield(u, "DequantizeLinear('%s', '%s', axis=%d)", whole, by, weight.transposed);
 }
 
 const export_row export_rows_quantize[] = {
