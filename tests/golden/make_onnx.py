@@ -205,6 +205,7 @@ def reductions(g):
     g.of("GlobalAveragePool", "x")
     g.of("GlobalMaxPool", "x")
     g.of("LRN", "x", size=3, alpha=0.1)
+    g.of("LRN", "x", size=2, alpha=0.5)
     g.of("LayerNormalization", "x", g.tensor(np.linspace(0.5, 1.5, 8, dtype=np.float32)), axis=-1)
     scale, shift = g.tensor(np.linspace(0.5, 2, 4, dtype=np.float32)), g.tensor(np.linspace(-1, 1, 4, dtype=np.float32))
     g.of("InstanceNormalization", "x", scale, shift, epsilon=1e-3)

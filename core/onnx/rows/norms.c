@@ -152,11 +152,17 @@ static tn_status row_group_norm(const onnx_use *n) {
                            groups);
 }
 
+/* With an even size ONNX has one channel more behind the own one, local_response_norm before it. */
 static tn_status row_response_norm(const onnx_use *n) {
-  return onnx_emit(n, NULL, 0, "local_response_norm(%lld, alpha=%s, beta=%s, k=%s)",
-                   (long long)onnx_whole(n, "size", 1), onnx_float_text(n, onnx_number(n, "alpha", 1e-4)),
-                   onnx_float_text(n, onnx_number(n, "beta", 0.75)),
-                   onnx_float_text(n, onnx_number(n, "bias", 1)));
+  int64_t size = onnx_whole(n, "size", 1);
+  const char *options = onnx_print(
+      n, "%lld, alpha=%s, beta=%s, k=%s", (long long)size, onnx_float_text(n, onnx_number(n, "alpha", 1e-4)),
+      onnx_float_text(n, onnx_number(n, "beta", 0.75)), onnx_float_text(n, onnx_number(n, "bias", 1)));
+  if (options == NULL) return onnx_failed(n);
+  if (size % 2 == 1) return onnx_emit(n, NULL, 0, "local_response_norm(%s)", options);
+  const char *x = onnx_text_of(n, 0, false);
+  if (x == NULL) return onnx_failed(n);
+  return onnx_compute(n, "flip(local_response_norm(flip(%s, [1]), %s), [1])", x, options);
 }
 
 const onnx_row onnx_norm_rows[] = {

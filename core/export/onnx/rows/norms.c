@@ -81,7 +81,11 @@ static tn_status norm_instance(const export_use *u) {
   return export_yield(u, "InstanceNormalization(x, %s, %s, epsilon={epsilon})", weight, bias);
 }
 
-static bool norm_has_rank_4(const export_use *u) { return norm_is_plain(u) && export_type(u, 0)->rank == 4; }
+/* With an even size LRN has one channel more behind the own one, local_response_norm before it. */
+static bool norm_is_lrn(const export_use *u) {
+  const tn_local_response_norm_attributes *a = u->node->attributes;
+  return norm_is_plain(u) && export_type(u, 0)->rank == 4 && a->size % 2 == 1;
+}
 
 const export_row export_rows_norms[] = {
     {"batch_norm_apply", .emit = norm_batch, .takes = norm_is_plain},
@@ -90,6 +94,6 @@ const export_row export_rows_norms[] = {
     {"group_norm", .emit = norm_instance, .takes = norm_is_instance},
     {"group_norm", .emit = norm_group, .takes = norm_is_plain, .since = 21},
     {"local_response_norm", "LRN(x, size={size}, alpha={alpha}, beta={beta}, bias={k})",
-     .takes = norm_has_rank_4},
+     .takes = norm_is_lrn},
     {NULL},
 };
