@@ -67,3 +67,5 @@ tn_status tn_onednn_check_pin(tn_env *env, const tn_ints *pin);
 enum { TN_ISA_PLAIN = 0, TN_ISA_AVX2 = 1, TN_ISA_AVX512 = 2, TN_ISA_AVX512_BF16 = 3, TN_ISAS = 4 };
 /* The best of the processor. */
 int32_t tn_onednn_isa(void);
+/* A region with more bytes of operands and results comes from memory, and leaves no result in a cache. */
+int64_t tn_onednn_cached_bytes(void);

@@ -57,7 +57,7 @@ static void tile_compile_choose_chunks(const tn_match *m, tn_tile_program *p) {
   p->chunk = (p->chunk + p->base.tile - 1) / p->base.tile * p->base.tile;
   p->n_chunks = (p->base.count + p->chunk - 1) / p->chunk;
   p->work_s = work_ns * 1e-9;
-  p->streams = tn_match_bytes(m) > TILE_CACHED;
+  p->streams = tn_match_bytes(m) > (double)tn_onednn_cached_bytes();
 }
 
 /* ---- the space ---- */

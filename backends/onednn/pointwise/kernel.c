@@ -14,6 +14,7 @@ typedef struct tile_job {
   const tn_tile_program *program;
   const tn_tile_code *code; /* NULL: the interpreter does all */
   const tn_launch *launch;
+  bool past_caches;
 } tile_job;
 
 enum { GROUP = 16 };
@@ -28,6 +29,7 @@ static void tile_run_part(tn_tile_run *run, int32_t rate) {
 /* Prefetches the memory of a register at the next tile, while this one is computed. */
 static void tile_fetch_ahead(const tn_tile_run *run, const tn_pw_binding *b) {
   enum { LINE = 64 };
+  if (run->past_caches && b->view >= run->launch->n_in) return;
   size_t tile = (size_t)run->program->base.tile * b->size;
   const char *next = (const char *)run->reg[b->reg] + tile;
   for (size_t at = 0; at < tile; at += LINE) __builtin_prefetch(next + at, 0, 2);
@@ -79,6 +81,7 @@ static void tile_run_chunk(void *arg, int64_t chunk) {
   tn_tile_run run;
   run.program = p;
   run.launch = j->launch;
+  run.past_caches = j->past_caches;
   run.at = chunk * p->chunk;
   run.segment = -1;
   int64_t end = run.at + p->chunk < p->base.count ? run.at + p->chunk : p->base.count;
@@ -97,6 +100,7 @@ static void tile_run_chunk(void *arg, int64_t chunk) {
     }
     run.at = stop;
   }
+  if (run.past_caches) tn_tile_code_fence();
 }
 
 /* Made by prepare, used by launch. */
@@ -106,9 +110,18 @@ typedef struct tile_plan {
   tn_storage storage; /* of results that are not single values */
 } tile_plan;
 
+/* Where a result is in an operand's place, its lines are in the cache anyway. */
+static bool tile_is_past_caches(const tile_plan *made, const tn_launch *l) {
+  if (made->code == NULL || !made->program->streams) return false;
+  for (int32_t i = 0; i < l->n_out; i++)
+    for (int32_t k = 0; k < l->n_in; k++)
+      if (l->in[k].data == l->out[i].data) return false;
+  return true;
+}
+
 static tn_status tile_launch(tn_launch *l) {
   const tile_plan *made = l->prepared;
-  tile_job j = {made->program, made->code, l};
+  tile_job j = {made->program, made->code, l, tile_is_past_caches(made, l)};
   if (made->program->n_chunks == 1)
     tile_run_chunk(&j, 0);
   else

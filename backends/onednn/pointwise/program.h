@@ -89,8 +89,7 @@ enum {
   TILE_MOST = 512, /* elements of a tile */
   TILE_LEAST = 64,
   TILE_LEAST_SEGMENT = 257, /* shorter ones are not worth their own tiles */
-  TILE_BUFFER = 24 << 10,   /* bytes for registers, so that they stay in the first cache */
-  TILE_CACHED = 64 << 20    /* bytes that the processor fetches ahead well enough by itself */
+  TILE_BUFFER = 24 << 10    /* bytes for registers, so that they stay in the first cache */
 };
 
 typedef struct tn_tile_program {
@@ -104,6 +103,7 @@ struct tn_tile_run {
   const tn_tile_program *program;
   const tn_launch *launch;
   int64_t at, segment; /* position of the tile, and number of its segment */
+  bool past_caches;    /* code may write results past the caches: no operand is where a result is */
   void *reg[TN_PW_REGISTERS];
 };
 

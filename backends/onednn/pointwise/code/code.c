@@ -36,6 +36,23 @@ static int32_t code_end(const tn_tile_program *p, int32_t i) {
   return i;
 }
 
+static void code_set_entry(void (**run)(tn_tile_frame *, int64_t), const tn_unit_writer *w, size_t start) {
+  uint8_t *entry = w->x.bytes + start;
+  memcpy(run, &entry, sizeof entry);
+}
+
+/* Once more, with results written past the caches. */
+static void code_add_past_caches(tn_unit_writer *w, tn_tile_unit *unit) {
+  const size_t start = w->x.n;
+  tn_tile_unit again;
+  w->past_caches = true;
+  if (tn_unit_write(w, unit->first, unit->end, &again) == unit->end)
+    code_set_entry(&unit->run_past_caches, w, start);
+  else
+    w->x.n = start;
+  w->past_caches = false;
+}
+
 /* Instructions from `first` on, as many as the registers of the processor allow. Returns the end of the unit.
  */
 static int32_t code_add_unit(tn_tile_code *code, tn_unit_writer *w, int32_t first, int32_t end) {
@@ -44,8 +61,8 @@ static int32_t code_add_unit(tn_tile_code *code, tn_unit_writer *w, int32_t firs
     tn_tile_unit *unit = &code->unit[code->n_units];
     stop = tn_unit_write(w, first, end, unit);
     if (stop < end) continue;
-    uint8_t *entry = w->x.bytes + start;
-    memcpy(&unit->run, &entry, sizeof entry);
+    code_set_entry(&unit->run, w, start);
+    if (w->target->streams && w->program->streams) code_add_past_caches(w, unit);
     code->n_units++;
     return end;
   }
@@ -72,8 +89,8 @@ tn_status tn_tile_code_new(const void *handle, const tn_tile_program *p, int32_t
   tn_tile_code *code = tn_new(handle, sizeof *code + n * sizeof *code->unit);
   if (code == NULL) return TN_ENOMEM;
   *code = (tn_tile_code){0};
-  const size_t vectors = (size_t)(UNIT_GROUP / target->lanes);
-  if (code_map(code, n * (vectors * PER_INSN + PER_UNIT))) code_write(code, p, target);
+  const size_t vectors = (size_t)(UNIT_GROUP / target->lanes), ways = target->streams && p->streams ? 2 : 1;
+  if (code_map(code, n * ways * (vectors * PER_INSN + PER_UNIT))) code_write(code, p, target);
   if (code->n_units > 0 && code_seal(code))
     *made = code;
   else
@@ -123,12 +140,30 @@ static void code_run_rest(const tn_tile_unit *unit, const tn_tile_run *run, int6
   for (int32_t i = unit->first; i < unit->end; i++) insns[i].fn(&insns[i], &rest, n);
 }
 
+/* Whether all elements of 4 bytes begin lines of the cache. */
+static bool code_is_aligned(const tn_tile_unit *unit, const tn_tile_frame *frame) {
+  enum { LINE = 64 };
+  for (int32_t i = 0; i < unit->n_pointers; i++)
+    if (unit->pointer[i].size == (int32_t)sizeof(float) && (uintptr_t)frame->pointer[i] % LINE != 0)
+      return false;
+  return true;
+}
+
 void tn_tile_code_run(const tn_tile_unit *unit, const tn_tile_run *run, int64_t n) {
   tn_tile_frame frame;
   const int64_t whole = n / UNIT_GROUP * UNIT_GROUP;
   if (whole > 0) {
     for (int32_t i = 0; i < unit->n_pointers; i++) frame.pointer[i] = code_pointer(&unit->pointer[i], run);
-    unit->run(&frame, whole);
+    if (run->past_caches && unit->run_past_caches != NULL && code_is_aligned(unit, &frame))
+      unit->run_past_caches(&frame, whole);
+    else
+      unit->run(&frame, whole);
   }
   if (whole < n) code_run_rest(unit, run, whole, n - whole);
+}
+
+void tn_tile_code_fence(void) {
+#if defined(__x86_64__)
+  __builtin_ia32_sfence();
+#endif
 }

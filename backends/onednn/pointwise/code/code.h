@@ -29,6 +29,9 @@ typedef struct tn_tile_frame {
 /* The instructions from `first` to `end` - 1. */
 typedef struct tn_tile_unit {
   void (*run)(tn_tile_frame *frame, int64_t elements);
+  /* The same with f32 results that are written past the caches, whose pointers are multiples of 64 bytes;
+   * NULL: there is none. */
+  void (*run_past_caches)(tn_tile_frame *frame, int64_t elements);
   int32_t first, end, n_pointers;
   tn_tile_pointer pointer[TILE_CODE_POINTERS];
 } tn_tile_unit;
@@ -48,3 +51,5 @@ tn_status tn_tile_code_new(const void *handle, const tn_tile_program *program, i
 void tn_tile_code_delete(const void *handle, tn_tile_code *code);
 /* Runs a unit over n elements of a tile. */
 void tn_tile_code_run(const tn_tile_unit *unit, const tn_tile_run *run, int64_t n);
+/* Behind results that were written past the caches: other threads see them from here on. */
+void tn_tile_code_fence(void);

@@ -3,7 +3,6 @@
  * which may be memory. A result's register may be that of an operand, so it is written last. */
 #include "backends/onednn/pointwise/code/unit.h"
 
-UNIT_OP(STORE, 1, P_NONE, LONGEST, 0x11, false);
 UNIT_OP(AND, 1, P_66, LONGEST, 0xdb, false);
 UNIT_OP(OR, 1, P_66, LONGEST, 0xeb, false);
 UNIT_OP(XOR, 1, P_66, LONGEST, 0xef, false);
@@ -192,7 +191,7 @@ static void insn_widen(tn_unit_writer *w, const tn_tile_insn *insn, int32_t to) 
 /* To a result's memory. */
 static void insn_narrow(tn_unit_writer *w, const tn_tile_insn *insn, int32_t x) {
   tn_x86_operand to = tn_unit_memory(w, TN_PW_NONE, insn->view);
-  if (insn->dtype == TN_F32) tn_unit_two(w, STORE, x, 0, to);
+  if (insn->dtype == TN_F32) tn_unit_write_result(w, x, to);
   if (insn->dtype == TN_F16) tn_unit_with(w, TO_F16, x, 0, to, NEAREST);
   if (insn->dtype != TN_BF16) return;
   insn_bf16_bits(w, insn_spare(w, 2), x);

@@ -4,9 +4,9 @@
 const tn_unit_target *tn_unit_target_of(int32_t isa) {
   static const tn_unit_target avx512 = {TN_X86_AVX512, .lanes = 16, .narrow = 14,
                                         .values = 29,  .spare = 29, .mask = 1};
-  static const tn_unit_target avx2 = {TN_X86_AVX2,   .lanes = 8,  .narrow = TILE_CODE_NARROW,
-                                      .values = 11,  .spare = 11, .mask = 14,
-                                      .memory = true};
+  static const tn_unit_target avx2 = {TN_X86_AVX2,    .lanes = 8,     .narrow = TILE_CODE_NARROW,
+                                      .values = 11,   .spare = 11,    .mask = 14,
+                                      .memory = true, .streams = true};
   return isa >= TN_ISA_AVX512 ? &avx512 : isa == TN_ISA_AVX2 ? &avx2 : NULL;
 }
 

@@ -21,6 +21,7 @@ typedef struct tn_unit_target {
   int32_t spare;  /* three from here on */
   int32_t mask;   /* two masks from here on: k registers, or with AVX2 vectors */
   bool memory;    /* instructions read operands from memory, and values may wait in the frame */
+  bool streams;   /* results may be written past the caches */
 } tn_unit_target;
 
 /* Where a value is besides its vector register. */
@@ -33,6 +34,7 @@ typedef struct tn_unit_writer {
   int32_t first, end; /* the instructions */
   int32_t at;         /* the one that is being written */
   int32_t part;       /* which vector of the group */
+  bool past_caches;   /* results are written past the caches */
   int32_t
       held[TN_PW_REGISTERS];  /* the vector register with the value of a register; TN_PW_NONE: none has it */
   int32_t owner[UNIT_VALUES]; /* the register whose value it has; TN_PW_NONE: it is free */
@@ -86,6 +88,8 @@ bool tn_unit_operand(tn_unit_writer *w, int32_t k, bool memory, tn_x86_operand *
 void tn_unit_release(tn_unit_writer *w);
 /* A vector register for the result of the instruction; TN_PW_NONE: all are in use. */
 int32_t tn_unit_result(tn_unit_writer *w);
+/* Stores a vector of f32 to a result's memory, of which the tile needs nothing more. */
+void tn_unit_write_result(tn_unit_writer *w, int32_t from, tn_x86_operand to);
 /* Behind the instruction: stores the result if anything but the unit reads it. */
 void tn_unit_finish(tn_unit_writer *w);
 

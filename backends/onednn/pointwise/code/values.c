@@ -8,6 +8,7 @@
 
 UNIT_OP(LOAD, 1, P_NONE, LONGEST, 0x10, false);
 UNIT_OP(STORE, 1, P_NONE, LONGEST, 0x11, false);
+UNIT_OP(STORE_PAST_CACHES, 1, P_NONE, LONGEST, 0x2b, false);
 
 /* ---- uses ---- */
 
@@ -40,15 +41,23 @@ static int32_t value_next_use(const tn_unit_writer *w, int32_t reg) {
   return w->end;
 }
 
-/* Whether the result of instruction i is read behind the unit, or is in memory. */
-static bool value_is_stored(const tn_unit_writer *w, int32_t i) {
+/* Whether the result of instruction i is read behind the unit. */
+static bool value_is_read_behind(const tn_unit_writer *w, int32_t i) {
   int32_t reg = tn_unit_insn(w, i)->out, end = w->program->base.end[TN_PW_PER_ELEMENT];
-  if (reg >= w->program->base.n_slots) return true;
   for (int32_t j = i + 1; j < end; j++) {
     if (j >= w->end && value_reads(tn_unit_insn(w, j), reg)) return true;
     if (tn_unit_insn(w, j)->out == reg) return false;
   }
   return false;
+}
+
+/* Whether the result of instruction i is a result of the region, in its memory. */
+static bool value_is_result(const tn_unit_writer *w, int32_t i) {
+  return tn_unit_insn(w, i)->out >= w->program->base.n_slots;
+}
+
+static bool value_is_stored(const tn_unit_writer *w, int32_t i) {
+  return value_is_result(w, i) || value_is_read_behind(w, i);
 }
 
 /* ---- pointers ---- */
@@ -210,16 +219,28 @@ int32_t tn_unit_result(tn_unit_writer *w) {
   return v;
 }
 
+void tn_unit_write_result(tn_unit_writer *w, int32_t from, tn_x86_operand to) {
+  tn_unit_two(w, w->past_caches ? STORE_PAST_CACHES : STORE, from, 0, to);
+}
+
+/* A result that is past the caches waits in the frame, if it has to. */
+static void value_store_result(tn_unit_writer *w, int32_t from) {
+  const tn_tile_insn *insn = tn_unit_insn(w, w->at);
+  const tn_x86_operand to = tn_unit_memory(w, insn->out, TN_PW_NONE);
+  if (w->past_caches && tn_unit_result_size(insn) > 1 && !value_is_read_behind(w, w->at)) {
+    tn_unit_write_result(w, from, to);
+    return;
+  }
+  if (tn_unit_result_size(insn) == 1)
+    tn_unit_store_truths(w, from, to);
+  else
+    tn_unit_two(w, STORE, from, 0, to);
+  w->memory[insn->out] = UNIT_IN_TILE;
+}
+
 void tn_unit_finish(tn_unit_writer *w) {
   const tn_tile_insn *insn = tn_unit_insn(w, w->at);
-  if (value_is_stored(w, w->at)) {
-    tn_x86_operand to = tn_unit_memory(w, insn->out, TN_PW_NONE);
-    if (tn_unit_result_size(insn) == 1)
-      tn_unit_store_truths(w, w->held[insn->out], to);
-    else
-      tn_unit_two(w, STORE, w->held[insn->out], 0, to);
-    w->memory[insn->out] = UNIT_IN_TILE;
-  }
+  if (value_is_stored(w, w->at)) value_store_result(w, w->held[insn->out]);
   if (value_next_use(w, insn->out) == w->end) value_free(w, insn->out);
 }
 

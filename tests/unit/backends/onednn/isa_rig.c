@@ -11,6 +11,11 @@ static int32_t isa_limit = TN_ISAS;
 
 static void *isa_backend;
 
+static int64_t isa_cached_bytes = INT64_MAX;
+
+void ways_use_cached_bytes(int64_t bytes) { isa_cached_bytes = bytes; }
+int64_t tn_onednn_cached_bytes(void) { return isa_cached_bytes; }
+
 void ways_use_isa(int32_t at_most) { isa_limit = at_most; }
 void ways_use_backend(void *backend) { isa_backend = backend; }
 

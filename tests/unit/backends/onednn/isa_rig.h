@@ -6,6 +6,9 @@
 
 /* The result of tn_onednn_isa in tests: the best level up to TN_ISA_...; the backend's own is not linked. */
 void ways_use_isa(int32_t at_most);
+/* The result of tn_onednn_cached_bytes in tests: at first so large that nothing is written past the caches.
+ */
+void ways_use_cached_bytes(int64_t bytes);
 /* The backend object with which kernels are prepared, from AVX2 on; NULL: none, so that the options are their
  * defaults. */
 void ways_use_backend(void *backend);

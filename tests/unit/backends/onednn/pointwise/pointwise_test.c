@@ -322,6 +322,60 @@ static void a_flat_update_gives_the_bits_of_the_reference_and_works_in_place(voi
   }
 }
 
+/* ---- past the caches ---- */
+
+enum { LINE = 64 };
+
+static void *lines(const tn_type *type) {
+  size_t bytes = (size_t)tn_type_count(type) * tn_dtype_size(type->dtype);
+  return memset(aligned_alloc(LINE, (bytes + LINE) / LINE * LINE), 0x5a, (bytes + LINE) / LINE * LINE);
+}
+
+/* Operands and results begin lines, as they do in an arena; from `offset` bytes on they do not. */
+static void check_past_caches(const build *b, void *const *in, size_t offset) {
+  void *out[2][8], *at[2][8];
+  for (int32_t way = 0; way < 2; way++) {
+    for (int32_t i = 0; i < b->m.match.n_out; i++) {
+      out[way][i] = lines(b->m.out[i]);
+      at[way][i] = (uint8_t *)out[way][i] + offset;
+    }
+    ways_use_cached_bytes(way == 0 ? INT64_MAX : 0);
+    rig_memory memory = {.in = in, .out = at[way], .threads = 2};
+    assert_int_equal(rig_run(&tn_kernel_onednn_pointwise, &b->m, &memory, NULL), TN_OK);
+  }
+  ways_use_cached_bytes(INT64_MAX);
+  for (int32_t i = 0; i < b->m.match.n_out; i++) {
+    size_t bytes = (size_t)tn_type_count(b->m.out[i]) * tn_dtype_size(b->m.out[i]->dtype);
+    assert_memory_equal(at[0][i], at[1][i], bytes);
+    for (int32_t way = 0; way < 2; way++) free(out[way][i]);
+  }
+}
+
+static void results_written_past_the_caches_have_the_same_bits(void **state) {
+  (void)state;
+  static const int64_t shapes[][2] = {{1, 8 * 1024}, {3, 1000}, {5, 4096 + 16}};
+  tn_rng rng = tn_rng_at(84, 0);
+  for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
+    for (size_t k = 0; k < REGIONS; k++)
+      for (size_t d = 0; d < 3; d++) {
+        build *b = calloc(1, sizeof *b);
+        void *in[8];
+        b->space = rig_type(dtypes[d], 2, shapes[s]);
+        rig_start(&b->m);
+        regions[k].region(b, dtypes[d]);
+        for (int32_t i = 0; i < b->m.match.n_in; i++) {
+          void *from = drawn(b->m.in[i], &rng);
+          size_t bytes = (size_t)tn_type_count(b->m.in[i]) * tn_dtype_size(b->m.in[i]->dtype);
+          in[i] = memcpy(lines(b->m.in[i]), from, bytes);
+          free(from);
+        }
+        check_past_caches(b, in, 0);
+        check_past_caches(b, in, sizeof(double));
+        for (int32_t i = 0; i < b->m.match.n_in; i++) free(in[i]);
+        free(b);
+      }
+}
+
 /* ---- choices ---- */
 
 static void the_instruction_set_can_be_limited_by_an_option(void **state) {
@@ -365,6 +419,7 @@ int main(void) {
       cmocka_unit_test(rows_short_and_long_give_the_bits_of_the_reference),
       cmocka_unit_test(lanes_behind_a_row_divide_by_no_zero),
       cmocka_unit_test(a_flat_update_gives_the_bits_of_the_reference_and_works_in_place),
+      cmocka_unit_test(results_written_past_the_caches_have_the_same_bits),
       cmocka_unit_test(the_instruction_set_can_be_limited_by_an_option),
       cmocka_unit_test(machine_code_can_be_switched_off_by_an_option),
       cmocka_unit_test(only_positions_without_an_element_are_padding),
