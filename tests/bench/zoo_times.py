@@ -182,7 +182,12 @@ def measure_model(tenon, name, options):
     with tempfile.TemporaryDirectory() as folder:
         ini = written(tenon, name, row, pathlib.Path(folder))
         for mode, batch in WORKS:
-            line = {"model": name, "mode": mode, "batch": batch, "reduced": bool(row.changes), "ms": measure(tenon, ini, row, mode, batch, options)}
+            try:
+                ms = measure(tenon, ini, row, mode, batch, options)
+            except SystemExit as error:
+                print(f"{name}, {mode} {batch}: {error}", file=sys.stderr, flush=True)
+                continue
+            line = {"model": name, "mode": mode, "batch": batch, "reduced": bool(row.changes), "ms": ms}
             print(json.dumps(line), flush=True)
             with open(options.rows, "a") as rows:
                 rows.write(json.dumps(line) + "\n")

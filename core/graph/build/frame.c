@@ -136,7 +136,8 @@ static tn_status frame_commit(const tn_builder *b, tn_val state, tn_val now) {
     return tn_failf(g->env, TN_EINVAL,
                     "tn_build_commit: the value given is no state, expected a result of tn_build_state");
   const tn_state_attributes *a = maker->attributes;
-  if (a->what == TN_STATE_BUFFER && frame_is_frozen(g, a->path)) return TN_OK;
+  bool buffer = a->what + 1 == TN_STATE_BUFFER; /* the attribute counts from 0 */
+  if (buffer && frame_is_frozen(g, a->path)) return TN_OK;
   return tn_graph_commit(g, a->path, now, 0);
 }
 

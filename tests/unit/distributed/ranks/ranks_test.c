@@ -24,6 +24,7 @@ typedef struct meeting {
   int32_t fails; /* the rank that fails, or stays away; -1: no rank */
   int decides;   /* the others decide, and do not gather */
   tn_status outcomes[RANKS];
+  atomic_int begun; /* the ranks that have begun to stay away or to wait */
 } meeting;
 
 static meeting open_meeting(void) {
@@ -136,7 +137,7 @@ static void watch(meeting *m) {
 /* All others wait for rank m->fails: each for it, or, where they decide, rank 0 for it and they for rank 0.
  */
 static bool others_wait(const meeting *m) {
-  bool all = true;
+  bool all = atomic_load(&m->begun) == RANKS; /* one that begins behind the failure has no outcome */
   for (int32_t r = 0; r < RANKS; r++) {
     const tn_rank_member *member = &m->ranks->members[r];
     int32_t awaited = atomic_load(&member->awaited);
@@ -152,6 +153,7 @@ static tn_status stay_away(void *context, int32_t rank) {
   meeting *m = context;
   int32_t decision = rank == 0 ? 7 : 0;
   tn_status status = TN_OK;
+  atomic_fetch_add(&m->begun, 1);
   if (rank == m->fails) {
     AWAIT(others_wait(m) || tn_ranks_have_failed(m->ranks));
     test_clock_pass(0.75);
@@ -214,6 +216,7 @@ static bool others_have_ended(const meeting *m) {
 /* The limit of the wait ends, and then that of the thread. */
 static tn_status never_end(void *context, int32_t rank) {
   meeting *m = context;
+  atomic_fetch_add(&m->begun, 1);
   if (rank == m->fails) {
     AWAIT(others_wait(m));
     test_clock_pass(0.75);

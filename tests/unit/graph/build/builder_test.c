@@ -459,6 +459,24 @@ static void commits_name_the_path_of_their_state(void **state) {
   assert_stuck(&R, "state mean is committed twice, expected one commit in a program");
 }
 
+/* A layer need not ask whether its statistics are frozen. */
+static void a_frozen_buffer_is_not_committed(void **state) {
+  (void)state;
+  const char *patterns[] = {"mean"};
+  int64_t until[] = {2};
+  const tn_freeze freeze = {patterns, until, 1};
+  tn_type type = TYPE(TN_F32, 2);
+  tn_val mean = tn_build_state(R.b, "mean", &type, "zeros");
+  R.graph->freeze = &freeze;
+  R.graph->epoch = 2;
+  tn_build_commit(R.b, mean, tn_neg(R.b, mean));
+  assert_ok(&R, tn_build_status(R.b));
+  assert_int_equal(R.graph->commits.n, 0);
+  R.graph->epoch = 3;
+  tn_build_commit(R.b, mean, tn_neg(R.b, mean));
+  assert_int_equal(R.graph->commits.n, 1);
+}
+
 static void only_state_can_be_committed(void **state) {
   (void)state;
   tn_val one = tn_scalar(R.b, TN_F32, 1);
@@ -561,6 +579,7 @@ int main(void) {
       CASE(callbacks_of_a_frame_take_over),
       CASE(a_frame_may_name_the_path_of_a_state),
       CASE(commits_name_the_path_of_their_state),
+      CASE(a_frozen_buffer_is_not_committed),
       CASE(only_state_can_be_committed),
       CASE(a_commit_has_the_type_of_its_state),
       CASE(counters_are_an_input_and_a_state_plus_one),
