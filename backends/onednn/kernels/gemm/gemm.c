@@ -11,6 +11,7 @@ enum {
   GATHER_MACS = 1 << 26,    /* larger, as a chunk displaces the panels of the one before from the cache */
   STRAIGHT_ROWS = 64,       /* with more rows, copying B into panels pays, */
   STRAIGHT_ELEMENTS = 8192, /* unless B fits into the first-level cache */
+  PACKED_ROWS = 512,        /* of a block of A that stays in the second-level cache */
   LEAST_ROWS = 32,
   PART_DEPTH = 384,        /* of k, at least */
   PART_ELEMENTS = 1 << 17, /* of a part, which stays in the second-level cache */
@@ -22,9 +23,6 @@ enum {
 
 /* With more rows, transposing B into panels pays: wider vectors and more registers make `dots` faster. */
 static int64_t gemm_dot_rows(void) { return tn_onednn_isa() >= TN_ISA_AVX512 ? 128 : 16; }
-
-/* Of a block of A that stays in the second-level cache, which is 1 MiB or more beside AVX-512. */
-static int64_t gemm_block_rows(void) { return tn_onednn_isa() >= TN_ISA_AVX512 ? 512 : 256; }
 
 static int32_t gemm_method(const tn_gemm_partition *c) {
   bool large = c->m > STRAIGHT_ROWS && c->k * c->n > STRAIGHT_ELEMENTS;
@@ -64,7 +62,7 @@ static void onednn_gemm_set_tiles(tn_gemm_partition *c, int64_t tiles_m, int64_t
  */
 static void gemm_choose_tiles(tn_gemm_partition *c, int64_t pieces) {
   int64_t columns = divide_up(c->n, TN_GEMM_WIDTH), rows = divide_up(c->m, LEAST_ROWS), tiles_m = 1;
-  if (c->method == TN_GEMM_PACKED) tiles_m = divide_up(c->m, gemm_block_rows());
+  if (c->method == TN_GEMM_PACKED) tiles_m = divide_up(c->m, PACKED_ROWS);
   if (c->method == TN_GEMM_GATHERED && c->m > c->n) tiles_m = least(rows, pieces);
   int64_t tiles_n = least(columns, divide_up(pieces, tiles_m));
   onednn_gemm_set_tiles(c, most(tiles_m, least(rows, divide_up(pieces, tiles_n))), tiles_n);
