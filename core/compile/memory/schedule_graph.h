@@ -56,10 +56,10 @@ typedef struct tn_schedule {
 
 /* Sets `drains`. */
 tn_status tn_schedule_find_drains(tn_schedule *schedule);
-/* A ready group that drains a value; -1: there is none. (schedule_placed.c) */
+/* A ready group that drains a value; -1 where no ready group does. (schedule_placed.c) */
 int32_t tn_schedule_next_drain(const tn_schedule *schedule);
-/* Takes one of the ready groups that are placed on the host: the one whose operands are there first; -1:
- * there is none. (schedule_placed.c) */
+/* Takes one of the ready groups that are placed on the host: the one whose operands are there first. Returns
+ * -1 where no ready group is placed on the host. (schedule_placed.c) */
 int32_t tn_schedule_pop_placed(tn_schedule *schedule);
 /* Fills the tables of a schedule of which plan, arena and n are set. */
 tn_status tn_schedule_prepare(tn_schedule *schedule);

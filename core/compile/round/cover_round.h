@@ -37,7 +37,7 @@ typedef struct tn_round {
   int32_t n_uncovered;
   const char **fallback; /* nodes that fall back: the device's reasons. NULL: all other nodes */
   const bool *placed; /* nodes of the host (round/placed_nodes.h), which no round covers but the last of pass
-                         `select`; NULL: there are none */
+                         `select`; NULL where no node is placed on the host */
 } tn_round;
 
 /* The round must be new or finished. */

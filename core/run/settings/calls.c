@@ -154,7 +154,7 @@ static tn_status calls_read_lines(const tn_call_reading *r, const tn_section *se
   return TN_OK;
 }
 
-/* With `size` as a name, which has a size of [model] sizes; 0: there are none. */
+/* Reads the calls with `size` as a name, whose value is one of [model] sizes; 0 without that key. */
 static tn_status calls_read_sized(tn_call_reading r, const tn_section *section, const tn_line *lines,
                                   int32_t n, int64_t size, tn_transform_use *uses) {
   static const char *const name = "size";

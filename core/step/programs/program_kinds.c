@@ -96,7 +96,7 @@ bool tn_program_is_training(int32_t which) {
   return tn_program_updates(which) || kind == TN_PROGRAM_WEIGH || kind == TN_PROGRAM_MICRO;
 }
 
-/* The key that programs of one length alone go with; NULL: there is none. */
+/* The key of the run that wants programs of one length; NULL where no key does. */
 static const char *program_kinds_of_one_length(const tn_run *run) {
   const tn_settings *s = &run->settings;
   if (s->optimizer.accumulate > 1) return "[optimizer] accumulate";

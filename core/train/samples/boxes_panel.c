@@ -14,7 +14,7 @@ static const tn_sample_value *box_find_picture(const tn_sample_set *set) {
   return NULL;
 }
 
-/* The values "labels" or "scores" beside boxes: a number for each. NULL: there are none. */
+/* The values "labels" or "scores" beside boxes: a number for each. NULL where the set lacks them. */
 static const tn_sample_value *box_find_beside(const tn_sample_set *set, const tn_sample_value *boxes,
                                               const char *name) {
   const tn_sample_value *v = tn_sample_find(set, name, boxes->role);

@@ -30,7 +30,7 @@ const tn_sample_view tn_label_view = {.takes = label_takes, .print = label_print
 
 /* ---- scores of classes ---- */
 
-/* The target whose classes an output [classes] has scores of; NULL: there is none. */
+/* The target whose classes an output [classes] has scores of; NULL where no target fits. */
 static const tn_sample_value *score_find_target(const tn_sample_set *set, const tn_sample_value *output) {
   for (int32_t i = 0; i < set->n_values; i++) {
     const tn_sample_value *v = &set->values[i];

@@ -41,7 +41,7 @@ typedef struct tn_sample_set {
 tn_status tn_sample_set_read(tn_run *run, const tn_program *program, int64_t samples, tn_sample_set *set);
 void tn_sample_set_free(tn_sample_set *set);
 
-/* NULL: there is none. */
+/* The value of a name and a role; NULL where the set lacks it. */
 tn_sample_value *tn_sample_find(const tn_sample_set *set, const char *name, int32_t role);
 static inline const char *tn_sample_row(const tn_sample_value *value, int64_t i) {
   return value->rows + (size_t)i * value->bytes;

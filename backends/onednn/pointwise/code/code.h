@@ -29,8 +29,8 @@ typedef struct tn_tile_frame {
 /* The instructions from `first` to `end` - 1. */
 typedef struct tn_tile_unit {
   void (*run)(tn_tile_frame *frame, int64_t elements);
-  /* The same with f32 results that are written past the caches, whose pointers are multiples of 64 bytes;
-   * NULL: there is none. */
+  /* The same with f32 results that are written past the caches, whose pointers are multiples of 64 bytes.
+   * NULL where the unit has no such form. */
   void (*run_past_caches)(tn_tile_frame *frame, int64_t elements);
   int32_t first, end, n_pointers;
   tn_tile_pointer pointer[TILE_CODE_POINTERS];
