@@ -2,7 +2,7 @@
 #include "core/compile/constant_groups.h"
 
 #include "core/compile/layout/layout.h"
-#include "core/compile/memory/pack_intervals.h"
+#include "core/compile/packing/pack_intervals.h"
 #include "core/compile/rematerialization/view_bases.h"
 #include "core/graph/uses.h"
 #include "tenon/plugin/backend.h"

@@ -233,12 +233,14 @@ static tn_status fill_program(tn_program *p, const char *name, const tn_plan *pl
 
 tn_status tn_program_create(tn_env *env, const char *name, const tn_target *target, tn_cover *take_cover,
                             const tn_state_map *map, const tn_slot_layout *slot, tn_program **program) {
+  int64_t limit = take_cover->arena_limit;
   tn_plan plan = {.env = env,
                   .cover = take_cover,
                   .map = map,
                   .slot = slot,
                   .keeps_packs = take_cover->keeps_constants,
                   .guard = target->guard_bytes,
+                  .packing = {limit > 0 ? TN_PACK_MANY : TN_PACK_FEW, limit, false},
                   .arena = tn_arena_new(env)};
   tn_program *p = tn_alloc(env, sizeof *p);
   *program = NULL;

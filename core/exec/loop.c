@@ -4,7 +4,7 @@
 #include "core/exec/loop.h"
 
 #include "core/compile/kernels/loop_kernel.h"
-#include "core/compile/memory/pack_intervals.h"
+#include "core/compile/packing/pack_intervals.h"
 #include "core/exec/declines.h"
 
 /* Where an operand or result of a launch lies. */

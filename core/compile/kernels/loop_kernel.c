@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/compile/memory/pack_intervals.h"
+#include "core/compile/packing/pack_intervals.h"
 
 /* A capture holds every launch of every step. */
 enum { MOST_CAPTURED = 1 << 16 };

@@ -10,8 +10,10 @@
 
 /* To the host, and back. */
 enum { TN_TRANSFER_OFFLOAD = 0, TN_TRANSFER_FETCH = 1, TN_TRANSFER_KERNELS = 2 };
-/* Variants of fetches: so early that the copy ends when its reader begins, or directly before the reader,
- * which waits. */
+/* Variants of offloads: the copy ends beside compute steps, or the one behind the value's last reader in
+ * forward waits for it. Of fetches: so early that the copy ends when its reader begins, or directly before
+ * the reader, which waits. */
+enum { TN_OFFLOAD_BESIDE = 0, TN_OFFLOAD_AWAITED = 1 };
 enum { TN_FETCH_EARLY = 0, TN_FETCH_LATE = 1 };
 extern const tn_kernel tn_transfer_kernels[TN_TRANSFER_KERNELS];
 extern const tn_entry tn_transfer_entries[TN_TRANSFER_KERNELS];

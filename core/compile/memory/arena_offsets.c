@@ -1,5 +1,5 @@
 /* core/compile/memory/arena_offsets.c: offsets in the arena for buffers and workspaces. */
-#include "core/compile/memory/pack_intervals.h"
+#include "core/compile/packing/pack_intervals.h"
 #include "core/compile/memory/memory_plan.h"
 
 static bool is_arena_root(const tn_buffer *b) {
@@ -41,7 +41,7 @@ static void store_arena_offsets(tn_plan *plan, const tn_live_interval *intervals
 /* The guard is on either side of each interval; the offsets are those of the bytes between the guards. */
 static tn_status pack_guarded_intervals(tn_plan *plan, tn_live_interval *intervals, int32_t n) {
   for (int32_t i = 0; i < n; i++) intervals[i].bytes += 2 * plan->guard;
-  TN_TRY(tn_intervals_pack(plan->env, intervals, n, &plan->arena_bytes));
+  TN_TRY(tn_intervals_pack(plan->env, intervals, n, &plan->packing, &plan->arena_bytes));
   for (int32_t i = 0; i < n; i++) intervals[i].offset += plan->guard;
   return TN_OK;
 }

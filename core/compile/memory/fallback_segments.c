@@ -8,7 +8,7 @@
  * Groups that are placed on the host (tn_group.placed) are segments without copies: those are steps of their
  * own. */
 #include "core/compile/kernels/transfer_kernel.h"
-#include "core/compile/memory/pack_intervals.h"
+#include "core/compile/packing/pack_intervals.h"
 #include "core/compile/memory/memory_plan.h"
 
 typedef struct segment_plan {
@@ -185,7 +185,8 @@ tn_status tn_plan_host_offsets(tn_plan *plan) {
   tn_live_interval *intervals = tn_alloc(plan->env, (plan->images.n + plan->order.n) * sizeof *intervals);
   if (intervals == NULL) return TN_ENOMEM;
   int32_t n = list_host_intervals(plan, intervals);
-  tn_status status = tn_intervals_pack(plan->env, intervals, n, &plan->host_bytes);
+  const tn_packing_goal goal = {0};
+  tn_status status = tn_intervals_pack(plan->env, intervals, n, &goal, &plan->host_bytes);
   if (status == TN_OK) store_host_offsets(plan, intervals);
   tn_release(plan->env, intervals);
   return status;

@@ -12,13 +12,13 @@
  *   reuse_buffers          live intervals; a result reuses the buffer of an operand that dies
  *   overlap_streams        the steps that run concurrently with a collective or a copy of an offloaded value,
  *                          and the step that awaits it
- *   arena_offsets          offsets in the arena (pack_intervals.h)
+ *   arena_offsets          offsets in the arena (packing/pack_intervals.h)
  *   host_offsets           offsets in the host memory
  *   offload_offsets        offsets in the host memory of offloaded values, and of values of placed groups */
 #pragma once
 
 #include "core/compile/memory/location.h"
-#include "core/compile/memory/pack_intervals.h"
+#include "core/compile/packing/pack_intervals.h"
 #include "core/compile/select/cover.h"
 #include "core/compile/state_map.h"
 #include "core/compile/step.h"
@@ -92,7 +92,8 @@ typedef struct tn_plan {
       *slot;        /* inputs of these names get the same offsets; NULL: the program has its own slot */
   bool keeps_packs; /* small packs with gaps have memory of their own, so that zeros fill the gaps once */
   int64_t guard;    /* unused bytes around every buffer of the arena and every output */
-  tn_arena arena;   /* memory of the plan's own arrays */
+  tn_packing_goal packing;   /* of the arena */
+  tn_arena arena;            /* memory of the plan's own arrays */
   TN_VEC(int32_t) buffer_of; /* per value: its buffer; -1: the value exists only inside of a kernel */
   TN_VEC(tn_buffer) buffers;
   TN_VEC(tn_plan_commit) commits;
@@ -112,8 +113,8 @@ typedef struct tn_plan {
   int64_t *workspace;  /* per step: offset of the workspace in the arena, or in the host memory */
 } tn_plan;
 
-/* Makes a plan of which env, cover, map, slot, keeps_packs, guard and arena are set. Adds groups to the
- * cover. */
+/* Makes a plan of which env, cover, map, slot, keeps_packs, guard, packing and arena are set. Adds groups to
+ * the cover. */
 tn_status tn_plan_make(tn_plan *plan);
 void tn_plan_free(tn_plan *plan);
 

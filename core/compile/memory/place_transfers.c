@@ -3,9 +3,10 @@
  * The schedule launches an offload as soon as its value is made, and a fetch directly before the first
  * reader. This phase predicts when the compute steps begin, and when the copies begin and end: copies in one
  * direction share the link one after another. An offload has ended, and its value's memory is free, before
- * the first step that begins after that time, and at the latest before the midpoint. A fetch moves forward so
- * far that its copy ends when the reader begins, but not beyond the midpoint; a late one stays, to hold less
- * memory. Where the link is too slow, steps wait.
+ * the first step that begins after that time, and at the latest before the midpoint, or of an awaited one
+ * before the step behind the last reader in forward. A fetch moves forward so far that its copy ends when the
+ * reader begins, but not beyond the midpoint; a late one stays, to hold less memory. Where the link is too
+ * slow, steps wait.
  *
  * Copies to the host for groups that are placed there, such as those of gradients, have ended before the
  * first step that begins after the predicted time; copies back stay behind the groups that make their values.
@@ -18,7 +19,7 @@ static const double early_part = 0.1;
 
 typedef struct transfer_times {
   tn_plan *plan;
-  double *begin_s;  /* per step, and the end: when it begins, if no step waits for a copy */
+  double *begin_s;  /* per step, and the end: when it begins, if no step waits but for awaited offloads */
   int32_t midpoint; /* a compute step, behind all offloads */
   int32_t *before;  /* per step: of a fetch, the step before which it is launched */
 } transfer_times;
@@ -56,16 +57,48 @@ static int32_t first_step_after(const transfer_times *t, int32_t step, double ti
   return step;
 }
 
+static bool reads_root(const tn_plan *plan, int32_t step, int32_t root) {
+  const tn_group *g = tn_plan_group_at(plan, step);
+  int64_t offset;
+  for (int32_t k = 0; k < g->n_in; k++)
+    if (g->in[k] != 0 && tn_plan_root(plan, plan->buffer_of.v[g->in[k]], &offset) == root) return true;
+  return false;
+}
+
+/* The compute step behind the last reader of an offloaded value in forward. */
+static int32_t step_behind_readers(const transfer_times *t, int32_t offload) {
+  const tn_plan *plan = t->plan;
+  int64_t offset;
+  int32_t root = tn_plan_root(plan, plan->buffer_of.v[tn_plan_group_at(plan, offload)->in[0]], &offset);
+  int32_t step = t->midpoint;
+  while (step > offload + 1 && !reads_root(plan, step - 1, root)) step--;
+  while (step < t->midpoint && !is_compute_step(plan, step)) step++;
+  return step;
+}
+
+static int32_t latest_end(const transfer_times *t, int32_t offload) {
+  if (is_placed(t->plan, offload)) return (int32_t)t->plan->order.n - 1;
+  bool awaited = tn_plan_group_at(t->plan, offload)->choice.id == TN_OFFLOAD_AWAITED;
+  return awaited ? step_behind_readers(t, offload) : t->midpoint;
+}
+
+/* A step before the midpoint waits until a time, and delays those behind it. */
+static void delay_steps(transfer_times *t, int32_t step, double time_s) {
+  double wait_s = time_s - t->begin_s[step];
+  if (step >= t->midpoint || wait_s <= 0) return;
+  for (int32_t i = step; i <= (int32_t)t->plan->order.n; i++) t->begin_s[i] += wait_s;
+}
+
 static void end_offloads(transfer_times *t) {
   tn_plan *plan = t->plan;
   double link_s = 0;
-  int32_t n = (int32_t)plan->order.n;
-  for (int32_t i = 0; i + 1 < n; i++) {
+  for (int32_t i = 0; i + 1 < (int32_t)plan->order.n; i++) {
     if (step_transfer(plan, i) != TN_TRANSFER_OFFLOAD) continue;
-    int32_t latest = is_placed(plan, i) ? n - 1 : t->midpoint;
     if (t->begin_s[i] > link_s) link_s = t->begin_s[i];
     link_s += tn_plan_group_at(plan, i)->choice.cost_s;
-    plan->ends[plan->order.v[i]] = plan->order.v[first_step_after(t, i + 1, link_s, latest)];
+    int32_t end = first_step_after(t, i + 1, link_s, latest_end(t, i));
+    plan->ends[plan->order.v[i]] = plan->order.v[end];
+    delay_steps(t, end, link_s);
   }
 }
 
@@ -134,13 +167,14 @@ static bool is_offload_buffer(const tn_buffer *b) { return b->fixed && b->locati
 
 tn_status tn_plan_offload_offsets(tn_plan *plan) {
   int32_t n = 0;
+  const tn_packing_goal goal = {0};
   tn_live_interval *intervals = tn_alloc(plan->env, (plan->buffers.n + 1) * sizeof *intervals);
   if (intervals == NULL) return TN_ENOMEM;
   for (size_t i = 0; i < plan->buffers.n; i++) {
     const tn_buffer *b = &plan->buffers.v[i];
     if (is_offload_buffer(b)) intervals[n++] = (tn_live_interval){b->bytes, b->first, b->last, 0};
   }
-  tn_status status = n > 0 ? tn_intervals_pack(plan->env, intervals, n, &plan->offload_bytes) : TN_OK;
+  tn_status status = n > 0 ? tn_intervals_pack(plan->env, intervals, n, &goal, &plan->offload_bytes) : TN_OK;
   n = 0;
   for (size_t i = 0; status == TN_OK && i < plan->buffers.n; i++)
     if (is_offload_buffer(&plan->buffers.v[i])) plan->buffers.v[i].location.offset = intervals[n++].offset;

@@ -18,9 +18,7 @@ tn_status tn_rematerialization_create(const tn_forward_backward *fb, tn_arena *a
                                       tn_rematerialization *r) {
   size_t values = fb->n_values, groups = (size_t)fb->n_groups;
   *r = (tn_rematerialization){.fb = fb};
-  r->discarded = tn_arena_alloc(arena, values * sizeof *r->discarded);
-  r->offloaded = tn_arena_alloc(arena, values * sizeof *r->offloaded);
-  r->late = tn_arena_alloc(arena, values * sizeof *r->late);
+  r->choice = tn_arena_alloc(arena, values * sizeof *r->choice);
   r->fetched = tn_arena_alloc(arena, values * sizeof *r->fetched);
   r->kept = tn_arena_alloc(arena, values * sizeof *r->kept);
   r->remade = tn_arena_alloc(arena, values * sizeof *r->remade);
@@ -31,9 +29,9 @@ tn_status tn_rematerialization_create(const tn_forward_backward *fb, tn_arena *a
   r->cloned = tn_arena_alloc(arena, groups * sizeof *r->cloned);
   r->before = tn_arena_alloc(arena, groups * sizeof *r->before);
   r->moved = tn_arena_alloc(arena, groups * sizeof *r->moved);
-  if (r->discarded == NULL || r->remade == NULL || r->extended == NULL || r->stack == NULL ||
-      r->copy == NULL || r->inner == NULL || r->cloned == NULL || r->before == NULL || r->moved == NULL ||
-      r->offloaded == NULL || r->late == NULL || r->fetched == NULL || r->kept == NULL)
+  if (r->choice == NULL || r->remade == NULL || r->extended == NULL || r->stack == NULL || r->copy == NULL ||
+      r->inner == NULL || r->cloned == NULL || r->before == NULL || r->moved == NULL || r->fetched == NULL ||
+      r->kept == NULL)
     return TN_ENOMEM;
   return TN_OK;
 }
@@ -67,8 +65,8 @@ static void find_clones(tn_rematerialization *r) {
   const tn_forward_backward *fb = r->fb;
   int32_t depth = 0;
   for (tn_val v = 1; v < fb->n_values; v++) {
-    r->remade[v] = r->discarded[v] || r->offloaded[v];
-    if (r->discarded[v]) r->stack[depth++] = v;
+    r->remade[v] = r->choice[v].discarded || r->choice[v].offloaded;
+    if (r->choice[v].discarded) r->stack[depth++] = v;
   }
   while (depth > 0) {
     int32_t group = fb->maker[r->stack[--depth]];
@@ -108,7 +106,7 @@ static int32_t first_backward_reader(const tn_rematerialization *r, int32_t grou
 static void find_fetches(tn_rematerialization *r, int32_t group) {
   const tn_group *g = &r->fb->groups[group];
   for (int32_t k = 0; k < g->n_out; k++)
-    if (r->offloaded[g->out[k]])
+    if (r->choice[g->out[k]].offloaded)
       r->fetched[g->out[k]] = r->cloned[group] ? -1 : first_value_reader(r, g->out[k]);
 }
 
@@ -261,7 +259,10 @@ static tn_status add_transfer(tn_rematerialization *r, int32_t transfer, tn_val 
   tn_val from = transfer == TN_TRANSFER_OFFLOAD ? v : r->kept[v];
   TN_TRY(tn_make_transfer_group(fb->cover, transfer, from, layer, &group, copy));
   group.after = after;
-  group.choice.id = transfer == TN_TRANSFER_FETCH && r->late[v] ? TN_FETCH_LATE : TN_FETCH_EARLY;
+  if (transfer == TN_TRANSFER_OFFLOAD)
+    group.choice.id = r->choice[v].awaited ? TN_OFFLOAD_AWAITED : TN_OFFLOAD_BESIDE;
+  else
+    group.choice.id = r->choice[v].late ? TN_FETCH_LATE : TN_FETCH_EARLY;
   return tn_vec_push(fb->env, &fb->cover->groups, group);
 }
 
@@ -272,7 +273,7 @@ static tn_status insert_offloads(tn_rematerialization *r) {
   fb->cover->offload_midpoint = 0;
   for (size_t i = 0; i < fb->idle.n; i++) {
     tn_val v = fb->idle.v[i].value;
-    if (!r->offloaded[v] || r->fetched[v] < 0) continue;
+    if (!r->choice[v].offloaded || r->fetched[v] < 0) continue;
     fb->cover->offload_midpoint = 1 + r->moved[fb->midpoint];
     TN_TRY(add_transfer(r, TN_TRANSFER_OFFLOAD, v, 0, &r->kept[v]));
   }
@@ -283,7 +284,7 @@ static tn_status insert_fetches(tn_rematerialization *r, int32_t before) {
   const tn_forward_backward *fb = r->fb;
   for (size_t i = 0; i < fb->idle.n; i++) {
     tn_val v = fb->idle.v[i].value;
-    if (r->offloaded[v] && r->fetched[v] == before)
+    if (r->choice[v].offloaded && r->fetched[v] == before)
       TN_TRY(
           add_transfer(r, TN_TRANSFER_FETCH, v, r->moved[last_operand_maker(fb, before)] + 1, &r->copy[v]));
   }

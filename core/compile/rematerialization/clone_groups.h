@@ -4,12 +4,19 @@
 
 #include "core/compile/rematerialization/forward_backward.h"
 
+/* How a value of forward gets to backward. All false: it is kept. */
+typedef struct tn_value_choice {
+  bool discarded; /* it is made again */
+  bool offloaded; /* it is kept on the host, and not discarded */
+  bool awaited;   /* of an offloaded one: compute waits for the copy to the host behind the last reader in
+                     forward */
+  bool late;      /* of an offloaded one: its copy comes back when it is read, and not before */
+} tn_value_choice;
+
 typedef struct tn_rematerialization {
   const tn_forward_backward *fb;
-  bool *discarded; /* per value: forward does not keep it for backward. The caller's choice */
-  bool *offloaded; /* per value: it is kept on the host. The caller's choice */
-  bool *late;      /* per offloaded value: its copy comes back when it is read, and not before. As well */
-  bool measured;   /* cost_s is the time of the chosen kernels, and not a rough one. The caller's choice */
+  tn_value_choice *choice; /* per value. The caller's choice */
+  bool measured; /* cost_s is the time of the chosen kernels, and not a rough one. The caller's choice */
 
   /* set by tn_rematerialization_update */
   bool possible;
@@ -37,5 +44,5 @@ tn_status tn_rematerialization_create(const tn_forward_backward *fb, tn_arena *a
 void tn_rematerialization_update(tn_rematerialization *r);
 
 /* Rewrites the cover, which must be in its state at tn_forward_backward_create: inserts the clones, and makes
- * backward read their results. Sets `moved`. */
+ * backward read their results. Sets `moved` and `copy`. */
 tn_status tn_rematerialization_apply(tn_rematerialization *r);

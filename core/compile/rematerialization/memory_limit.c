@@ -8,158 +8,103 @@
  * blocks come before those on the borders of blocks, since the borders are where chains of clones end. Where
  * the device has memory of its own and the rate of its link is known, each value may also be offloaded: its
  * seconds are those for which compute waits for its copies (offload_times.h), and those of clones are the
- * times of their kernels. A copy that has come back before it is read can come later; its reader waits. After
- * each choice the memory is planned again, and the choice is undone if the peak rose. At the end the choices
- * that the limit does not need are undone. */
+ * times of their kernels (limit_moves.h). After each move the memory is planned again, and the move is undone
+ * if the peak of the live bytes rose, or, where these fit, the bytes of the arena. At the end the moves that
+ * the limit does not need are undone. */
 #include "core/compile/rematerialization/memory_limit.h"
 
 #include <string.h>
 
 #include "core/compile/kernels/catalog.h"
-#include "core/compile/kernels/transfer_kernel.h"
-#include "core/compile/rematerialization/clone_groups.h"
-#include "core/compile/rematerialization/offload_times.h"
-#include "core/compile/rematerialization/plan_summary.h"
+#include "core/compile/rematerialization/limit_moves.h"
 
-/* The ways to free the memory of an idle value. */
-enum { MOVE_DISCARD = 0, MOVE_OFFLOAD = 1, MOVE_FETCH_LATE = 2, MOVES = 3 };
-typedef struct limit_move {
-  int32_t index; /* of the idle value; -1: none */
-  int32_t kind;
-} limit_move;
+/* A search that has made moves tries those again that were rejected before, so often. */
+enum { REOPENINGS = 3 };
 
 typedef struct limit_search {
-  tn_env *env;
+  tn_limit_moves moves;
   tn_plan_trial plans;
-  tn_forward_backward fb;
-  tn_rematerialization rematerialization;
-  bool offload; /* values may be offloaded */
-  tn_offload_times times;
   tn_arena arena;
-  tn_plan_summary current, trial;
-  bool *rejected[MOVES]; /* per idle value: the move raised the peak */
-  limit_move *chosen;    /* in the order of their choice */
-  int32_t n_chosen;
+  tn_plan_summary trial;
+  tn_limit_move *made; /* in their order */
+  int32_t n_made;
+  int32_t reopenings, made_before; /* moves that had been made at the last reopening */
 } limit_search;
 
 /* ---- the search ---- */
 
-static bool *move_flag(const limit_search *l, limit_move m) {
-  const tn_rematerialization *r = &l->rematerialization;
-  bool *const flags[MOVES] = {r->discarded, r->offloaded, r->late};
-  return &flags[m.kind][l->fb.idle.v[m.index].value];
+static tn_status try_plan(limit_search *l, tn_packing_goal goal, tn_plan_summary *summary) {
+  l->plans.packing = goal;
+  return tn_plan_try(&l->plans, summary);
 }
 
-/* Seconds and extended bytes of a set of choices. */
-typedef struct limit_cost {
-  double cost_s;
-  int64_t extended_bytes;
-} limit_cost;
-
-static limit_cost find_cost(limit_search *l) {
-  tn_rematerialization *r = &l->rematerialization;
-  tn_rematerialization_update(r);
-  if (l->offload) tn_offload_times_update(&l->times);
-  return (limit_cost){l->offload ? l->times.cost_s : r->cost_s, r->extended_bytes};
-}
-
-/* Whether the value is no longer live at the peak. */
-static bool leaves_peak(const limit_search *l, limit_move m) {
-  const tn_forward_backward *fb = &l->fb;
-  const tn_rematerialization *r = &l->rematerialization;
-  tn_val v = fb->idle.v[m.index].value;
-  if (m.kind == MOVE_FETCH_LATE) return true;
-  bool behind = l->current.peak >= l->current.step[fb->midpoint];
-  if (m.kind == MOVE_OFFLOAD) return tn_offload_times_away(&l->times, v, l->current.peak_s, behind);
-  return l->current.step[r->before[fb->maker[v]]] > l->current.peak;
-}
-
-/* Copies for which compute mostly waits come after values inside of blocks. */
-static bool mostly_waits(const limit_search *l, limit_move m, double added_s) {
-  const tn_device_properties *device = &l->fb.cover->catalog->target.properties;
-  if (m.kind == MOVE_DISCARD) return false;
-  return added_s > 0.5 * tn_transfer_s(device, l->fb.bytes[l->fb.idle.v[m.index].value]);
-}
-
-/* The bytes that one more move frees at the peak for each second that it adds. */
-static double find_rate(limit_search *l, limit_move m, limit_cost before, bool border) {
-  *move_flag(l, m) = true;
-  limit_cost after = find_cost(l);
-  bool frees = l->rematerialization.possible && leaves_peak(l, m);
-  *move_flag(l, m) = false;
-  if (!frees || (!border && mostly_waits(l, m, after.cost_s - before.cost_s))) return 0;
-  int64_t extended = after.extended_bytes - before.extended_bytes;
-  return (double)(l->fb.bytes[l->fb.idle.v[m.index].value] - extended) /
-         (after.cost_s - before.cost_s + 1e-9);
-}
-
-static bool is_move_open(const limit_search *l, limit_move m, bool border) {
-  const tn_rematerialization *r = &l->rematerialization;
-  const tn_idle_value *idle = &l->fb.idle.v[m.index];
-  if (l->rejected[m.kind][m.index] || *move_flag(l, m)) return false;
-  if (m.kind == MOVE_FETCH_LATE) return r->offloaded[idle->value] && l->current.back[idle->value];
-  if (r->discarded[idle->value] || r->offloaded[idle->value]) return false;
-  if (!l->current.idle[idle->value]) return false;
-  return m.kind == MOVE_OFFLOAD ? l->offload : idle->repeatable && idle->border == border;
-}
-
-/* The move with the most freed bytes per second; clones of values inside of blocks or on their borders. Index
- * -1: no move frees any. */
-static limit_move find_best_move(limit_search *l, bool border) {
-  limit_move best = {-1, 0};
-  double best_rate = 0;
-  limit_cost before = find_cost(l);
-  for (int32_t i = 0; i < MOVES * (int32_t)l->fb.idle.n; i++) {
-    limit_move m = {i / MOVES, i % MOVES};
-    if (!is_move_open(l, m, border)) continue;
-    double rate = find_rate(l, m, before, border);
-    if (rate <= best_rate) continue;
-    best_rate = rate;
-    best = m;
-  }
-  return best;
+/* Whether a move raised the peak of the live bytes, or, where those fit, the bytes of the arena. A value that
+ * is offloaded in place of being made again was away already, so that must lower them at some step. */
+static bool is_no_gain(const limit_search *l, const tn_limit_move *move, int64_t limit) {
+  const tn_plan_summary *current = &l->moves.current, *trial = &l->trial;
+  if (current->bound_bytes <= limit)
+    return trial->bound_bytes > limit || trial->arena_bytes > current->arena_bytes;
+  if (trial->bound_bytes != current->bound_bytes) return trial->bound_bytes > current->bound_bytes;
+  return move->before.discarded && trial->excess >= current->excess;
 }
 
 static void swap_summaries(limit_search *l) {
-  tn_plan_summary old = l->current;
-  l->current = l->trial;
+  tn_plan_summary old = l->moves.current;
+  l->moves.current = l->trial;
   l->trial = old;
 }
 
-/* Makes a move, unless that raises the peak. */
-static tn_status try_move(limit_search *l, limit_move m) {
-  *move_flag(l, m) = true;
-  TN_TRY(tn_plan_try(&l->plans, &l->trial));
-  if (l->trial.bound_bytes > l->current.bound_bytes) {
-    *move_flag(l, m) = false;
-    l->rejected[m.kind][m.index] = true;
+/* Makes a move, unless it is no gain. */
+static tn_status try_move(limit_search *l, tn_limit_move move, int64_t limit) {
+  uint8_t *state = &l->moves.state[move.kind][move.index];
+  move.before = *tn_limit_choice(&l->moves, &move);
+  tn_limit_make_move(&l->moves, &move);
+  TN_TRY(try_plan(l, (tn_packing_goal){TN_PACK_MANY, limit, true}, &l->trial));
+  if (is_no_gain(l, &move, limit)) {
+    *tn_limit_choice(&l->moves, &move) = move.before;
+    *state = TN_MOVE_REJECTED;
     return TN_OK;
   }
-  l->chosen[l->n_chosen++] = m;
+  *state = TN_MOVE_MADE;
+  l->made[l->n_made++] = move;
   swap_summaries(l);
   return TN_OK;
 }
 
-static tn_status move_until_it_fits(limit_search *l, int64_t limit) {
-  TN_TRY(tn_plan_try(&l->plans, &l->current));
-  while (l->current.arena_bytes > limit) {
-    limit_move best = find_best_move(l, false);
-    if (best.index < 0) best = find_best_move(l, true);
-    if (best.index < 0) break;
-    TN_TRY(try_move(l, best));
-  }
-  return TN_OK;
+/* A move that was no gain may be one after others. False: none was made since the last time. */
+static bool reopen_rejected(limit_search *l) {
+  if (l->n_made == l->made_before || l->reopenings == REOPENINGS) return false;
+  for (int32_t kind = 0; kind < TN_MOVES; kind++)
+    for (size_t i = 0; i < l->moves.fb.idle.n; i++)
+      if (l->moves.state[kind][i] == TN_MOVE_REJECTED) l->moves.state[kind][i] = TN_MOVE_OPEN;
+  l->made_before = l->n_made;
+  l->reopenings++;
+  return true;
 }
 
-/* Undoes choices that the limit does not need, the last ones first, since they have the smallest rates. */
-static tn_status undo_unneeded(limit_search *l, int64_t limit) {
-  for (int32_t i = l->n_chosen; i-- > 0;) {
-    bool *flag = move_flag(l, l->chosen[i]);
-    *flag = false;
-    TN_TRY(tn_plan_try(&l->plans, &l->trial));
-    *flag = l->trial.arena_bytes > (limit > l->current.arena_bytes ? limit : l->current.arena_bytes);
+static tn_status move_until_it_fits(limit_search *l, int64_t limit) {
+  TN_TRY(try_plan(l, (tn_packing_goal){TN_PACK_MANY, limit, true}, &l->moves.current));
+  while (l->moves.current.arena_bytes > limit) {
+    tn_limit_move best = tn_limit_best_move(&l->moves, false);
+    if (best.index < 0) best = tn_limit_best_move(&l->moves, true);
+    if (best.index >= 0)
+      TN_TRY(try_move(l, best, limit));
+    else if (!reopen_rejected(l))
+      break;
   }
-  return TN_OK;
+  if (l->moves.current.arena_bytes <= limit) return TN_OK;
+  return try_plan(l, (tn_packing_goal){TN_PACK_MANY, limit, false}, &l->moves.current);
+}
+
+/* Undoes moves that the limit does not need, the last ones first, since they have the smallest rates. */
+static tn_status undo_unneeded(limit_search *l, int64_t limit) {
+  for (int32_t i = l->n_made; i-- > 0 && l->moves.current.arena_bytes <= limit;) {
+    tn_value_choice *choice = tn_limit_choice(&l->moves, &l->made[i]), after = *choice;
+    *choice = l->made[i].before;
+    TN_TRY(try_plan(l, (tn_packing_goal){TN_PACK_FEW, limit, true}, &l->trial));
+    if (l->trial.arena_bytes > limit) *choice = after;
+  }
+  return try_plan(l, (tn_packing_goal){TN_PACK_MANY, limit, false}, &l->moves.current);
 }
 
 /* ---- the report ---- */
@@ -173,8 +118,8 @@ static tn_rematerialized_block *find_reported_block(tn_rematerialized_block *lis
 }
 
 static tn_status report_blocks(limit_search *l) {
-  const tn_forward_backward *fb = &l->fb;
-  const tn_rematerialization *r = &l->rematerialization;
+  const tn_forward_backward *fb = &l->moves.fb;
+  const tn_rematerialization *r = &l->moves.rematerialization;
   tn_cover *cover = fb->cover;
   int32_t n = 0;
   tn_rematerialized_block *list = tn_arena_alloc(&cover->arena, (size_t)fb->n_groups * sizeof *list);
@@ -187,7 +132,7 @@ static tn_status report_blocks(limit_search *l) {
   }
   for (size_t i = 0; i < fb->idle.n; i++) {
     tn_val v = fb->idle.v[i].value;
-    if (r->discarded[v]) find_reported_block(list, &n, fb->block[fb->maker[v]])->bytes += fb->bytes[v];
+    if (r->choice[v].discarded) find_reported_block(list, &n, fb->block[fb->maker[v]])->bytes += fb->bytes[v];
   }
   for (int32_t i = 0; i < n; i++) {
     list[i].block = tn_arena_strdup(&cover->arena, list[i].block);
@@ -202,27 +147,24 @@ static tn_status report_blocks(limit_search *l) {
 
 /* The choices of a search, and where they lead. */
 typedef struct limit_result {
-  bool *flags[MOVES];
+  tn_value_choice *choice;
   int64_t arena_bytes;
   double step_s;
 } limit_result;
 
 static tn_status run_search(limit_search *l, int64_t limit, limit_result *result) {
-  const size_t bytes = l->fb.n_values * sizeof(bool);
-  l->n_chosen = 0;
-  for (int32_t kind = 0; kind < MOVES; kind++) memset(l->rejected[kind], 0, l->fb.idle.n * sizeof(bool));
+  tn_value_choice *choice = l->moves.rematerialization.choice;
+  const size_t bytes = l->moves.fb.n_values * sizeof *choice;
+  l->n_made = l->made_before = l->reopenings = 0;
+  for (int32_t kind = 0; kind < TN_MOVES; kind++)
+    memset(l->moves.state[kind], TN_MOVE_OPEN, l->moves.fb.idle.n);
   TN_TRY(move_until_it_fits(l, limit));
   TN_TRY(undo_unneeded(l, limit));
-  TN_TRY(tn_plan_try(&l->plans, &l->current));
-  bool *const flags[MOVES] = {l->rematerialization.discarded, l->rematerialization.offloaded,
-                              l->rematerialization.late};
-  *result = (limit_result){.arena_bytes = l->current.arena_bytes, .step_s = l->current.step_s};
-  for (int32_t kind = 0; kind < MOVES; kind++) {
-    result->flags[kind] = tn_arena_copy(&l->arena, flags[kind], bytes);
-    if (result->flags[kind] == NULL) return TN_ENOMEM;
-    memset(flags[kind], 0, bytes);
-  }
-  return TN_OK;
+  const tn_plan_summary *current = &l->moves.current;
+  *result = (limit_result){.arena_bytes = current->arena_bytes, .step_s = current->step_s};
+  result->choice = tn_arena_copy(&l->arena, choice, bytes);
+  memset(choice, 0, bytes);
+  return result->choice != NULL ? TN_OK : TN_ENOMEM;
 }
 
 static bool is_better(const limit_result *a, const limit_result *b, int64_t limit) {
@@ -237,50 +179,55 @@ static bool is_better(const limit_result *a, const limit_result *b, int64_t limi
 static tn_status search_ways(limit_search *l, int64_t limit) {
   static const double prices[] = {0, 0.1};
   limit_result best, other;
-  bool offload = l->offload;
-  l->offload = false;
+  bool offload = l->moves.offload;
+  l->moves.offload = false;
   TN_TRY(run_search(l, limit, &best));
-  l->offload = offload;
+  l->moves.offload = offload;
   for (size_t i = 0; offload && i < sizeof prices / sizeof *prices; i++) {
-    l->times.price = prices[i];
+    l->moves.times.price = prices[i];
     TN_TRY(run_search(l, limit, &other));
     if (is_better(&other, &best, limit)) best = other;
   }
-  memcpy(l->rematerialization.discarded, best.flags[MOVE_DISCARD], l->fb.n_values * sizeof(bool));
-  memcpy(l->rematerialization.offloaded, best.flags[MOVE_OFFLOAD], l->fb.n_values * sizeof(bool));
-  memcpy(l->rematerialization.late, best.flags[MOVE_FETCH_LATE], l->fb.n_values * sizeof(bool));
+  tn_rematerialization *r = &l->moves.rematerialization;
+  memcpy(r->choice, best.choice, l->moves.fb.n_values * sizeof *r->choice);
   return TN_OK;
 }
 
-static tn_status search_discarded(limit_search *l, int64_t limit) {
-  size_t idle = l->fb.idle.n;
-  for (int32_t kind = 0; kind < MOVES; kind++) {
-    l->rejected[kind] = tn_arena_alloc(&l->arena, idle * sizeof *l->rejected[kind]);
-    if (l->rejected[kind] == NULL) return TN_ENOMEM;
+static tn_status create_tables(limit_search *l) {
+  tn_limit_moves *m = &l->moves;
+  for (int32_t kind = 0; kind < TN_MOVES; kind++) {
+    m->state[kind] = tn_arena_alloc(&l->arena, m->fb.idle.n);
+    if (m->state[kind] == NULL) return TN_ENOMEM;
   }
-  l->chosen = tn_arena_alloc(&l->arena, MOVES * idle * sizeof *l->chosen);
-  if (l->chosen == NULL) return TN_ENOMEM;
-  TN_TRY(tn_rematerialization_create(&l->fb, &l->arena, &l->rematerialization));
-  l->rematerialization.measured = l->offload;
-  TN_TRY(tn_offload_times_create(&l->rematerialization, &l->arena, &l->times));
-  TN_TRY(tn_plan_summary_create(&l->fb, &l->arena, &l->current));
-  TN_TRY(tn_plan_summary_create(&l->fb, &l->arena, &l->trial));
+  l->made = tn_arena_alloc(&l->arena, TN_MOVES * m->fb.idle.n * sizeof *l->made);
+  if (l->made == NULL) return TN_ENOMEM;
+  TN_TRY(tn_rematerialization_create(&m->fb, &l->arena, &m->rematerialization));
+  m->rematerialization.measured = m->offload;
+  TN_TRY(tn_offload_times_create(&m->rematerialization, &l->arena, &m->times));
+  TN_TRY(tn_plan_summary_create(&m->fb, &l->arena, &m->current));
+  return tn_plan_summary_create(&m->fb, &l->arena, &l->trial);
+}
+
+static tn_status search_choices(limit_search *l, int64_t limit) {
+  TN_TRY(create_tables(l));
   TN_TRY(search_ways(l, limit));
-  tn_forward_backward_restore(&l->fb);
-  tn_rematerialization_update(&l->rematerialization);
-  TN_TRY(tn_rematerialization_apply(&l->rematerialization));
+  tn_forward_backward_restore(&l->moves.fb);
+  tn_rematerialization_update(&l->moves.rematerialization);
+  TN_TRY(tn_rematerialization_apply(&l->moves.rematerialization));
   return report_blocks(l);
 }
 
 tn_status tn_pass_memory_limit(tn_cover *cover, const tn_state_map *map, const tn_slot_layout *slot,
                                int64_t limit, bool offload) {
   const tn_device_properties *device = &cover->catalog->target.properties;
-  limit_search l = {.env = cover->env, .arena = tn_arena_new(cover->env)};
-  l.plans = (tn_plan_trial){cover->env, map, slot, &l.fb, &l.rematerialization};
-  l.offload = offload && !device->host_addressable && device->link_bytes_per_s > 0;
-  tn_status status = tn_forward_backward_create(cover, &l.fb);
-  if (status == TN_OK) status = search_discarded(&l, limit);
-  tn_forward_backward_free(&l.fb);
+  limit_search l = {.arena = tn_arena_new(cover->env)};
+  l.plans = (tn_plan_trial){.env = cover->env, .map = map, .slot = slot, .fb = &l.moves.fb};
+  l.plans.rematerialization = &l.moves.rematerialization;
+  l.moves.offload = offload && !device->host_addressable && device->link_bytes_per_s > 0;
+  cover->arena_limit = limit;
+  tn_status status = tn_forward_backward_create(cover, &l.moves.fb);
+  if (status == TN_OK) status = search_choices(&l, limit);
+  tn_forward_backward_free(&l.moves.fb);
   tn_arena_free(&l.arena);
   return status;
 }

@@ -11,6 +11,7 @@ typedef struct tn_offload_times {
       *begin_s; /* per group: when it begins, if nothing waits for a copy; clones run before their readers */
   double *fetch_s;   /* per group: the copies that must have come back before it */
   double *gone_s;    /* per value: when its copy on the host is complete */
+  int32_t *last;     /* per value: its last reader in forward, or its maker; of idle ones */
   double price;      /* of a second of the link, whether compute waits or not. The caller's choice */
   int32_t *by_maker; /* indices of idle values, by their makers */
   double midpoint_s; /* the end of forward */

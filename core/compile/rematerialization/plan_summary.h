@@ -8,12 +8,16 @@
 /* The memory plan of a set of discarded values, as far as the search needs it. */
 typedef struct tn_plan_summary {
   int64_t arena_bytes, bound_bytes;
-  int32_t peak;  /* the step with the most live bytes */
+  double excess; /* the live bytes above those that are enough, summed over the steps */
+  int32_t peak;  /* the step with the most live bytes; where these are enough, and the arena is not, of the
+                    steps of the highest value */
   double peak_s; /* when it begins, if nothing waits */
   double step_s; /* of a run, with its waits for copies */
   int32_t *step; /* per group before rematerialization: its step */
   bool *idle;    /* per value: live at the peak, between its uses in forward and those in backward */
+  bool *leaving; /* per offloaded value: at the peak it awaits the end of its copy to the host alone */
   bool *back;    /* per offloaded value: its copy has come back at the peak, and nothing has read it */
+  bool *remade;  /* per discarded value: it has been made again, and its memory is live at the peak */
 } tn_plan_summary;
 
 typedef struct tn_plan_trial {
@@ -22,6 +26,7 @@ typedef struct tn_plan_trial {
   const tn_slot_layout *slot;
   const tn_forward_backward *fb;
   tn_rematerialization *rematerialization; /* with the choice */
+  tn_packing_goal packing;                 /* of the arena */
 } tn_plan_trial;
 
 tn_status tn_plan_summary_create(const tn_forward_backward *fb, tn_arena *arena, tn_plan_summary *summary);

@@ -32,6 +32,7 @@ typedef struct tn_cover {
   /* 1 + the last group of forward, where values are offloaded: their copies to the host end before it, those
    * back begin after it. 0: no value is */
   int32_t offload_midpoint;
+  int64_t arena_limit; /* bytes that the arena should not exceed; 0: no limit */
 } tn_cover;
 
 /* Accepts NULL. */

@@ -26,6 +26,9 @@ static const char deep_ini[] = "[run]\nname = net\nmax_steps = 2\n"
                                "[optimizer]\ntype = sgd\nlr = 0.01\n";
 
 #define ON_SIM "--set backend.use=sim --set backend.sim.link=1e9"
+/* Copies take longer than compute, and each value is an eighth of a MiB. */
+#define SLOW_LINK                                                                                            \
+  "--set backend.use=sim --set backend.sim.link=1e8 --set data.batch=512 --set data.samples=1024"
 
 /* ---- helpers ---- */
 
@@ -37,11 +40,15 @@ static long long limit_of(const char *more, double share) {
   return (long long)(program_number(plan, "peak_bytes") - arena + share * arena);
 }
 
-static void write_limited(const char *more, double share) {
-  char ini[4096];
-  file_write("net.ini", deep_ini);
-  snprintf(ini, sizeof ini, "include = net.ini\n[run]\nmemory_limit = %lld\n", limit_of(more, share));
+static void write_limit(long long bytes) {
+  char ini[128];
+  snprintf(ini, sizeof ini, "include = net.ini\n[run]\nmemory_limit = %lld\n", bytes);
   file_write("tight.ini", ini);
+}
+
+static void write_limited(const char *more, double share) {
+  file_write("net.ini", deep_ini);
+  write_limit(limit_of(more, share));
 }
 
 static void trains_as_planned(const char *more) {
@@ -112,6 +119,29 @@ static void memory_of_the_host_that_is_not_there_ends_the_run(void **state) {
   assert_true(n < 64 && named);
 }
 
+/* Compute waits for copies to the host and for late ones back. */
+static void the_least_bytes_are_enough_and_give_the_same_bits(void **state) {
+  (void)state;
+  char more[256];
+  write_limited(SLOW_LINK, 0.05);
+  assert_int_equal(program_run("plan tight.ini " SLOW_LINK), 65);
+  const char *at = strstr(program_err, "at least ");
+  assert_non_null(at);
+  write_limit((long long)(strtod(at + 9, NULL) * 1048576) + 1);
+  const json_t *plan = program_json(0, "plan tight.ini " SLOW_LINK);
+  print_message("%.0f bytes, %.0f of them offloaded, copies of %.3f ms, %.3f ms exposed\n",
+                program_number(plan, "peak_bytes"), program_number(plan, "offloaded_bytes"),
+                program_number(plan, "offload.copy_ms"), program_number(plan, "offload.exposed_ms"));
+  assert_true(program_number(plan, "offloaded_bytes") > 0);
+  assert_true(program_number(plan, "offload.exposed_ms") > 0);
+  program_json(0, "train net.ini --output free " SLOW_LINK);
+  for (int seed = 1; seed <= whole_or(20, 3); seed++) {
+    snprintf(more, sizeof more, SLOW_LINK " --set backend.sim.seed=%d --set backend.capture=%s", seed,
+             seed % 2 ? "yes" : "no");
+    trains_as_planned(more);
+  }
+}
+
 /* A rehearsal runs the streams and events of the executor in predicted times. */
 static void copies_hide_behind_compute(void **state) {
   (void)state;
@@ -142,6 +172,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(the_text_of_the_plan_names_the_values, program_open, program_close),
       cmocka_unit_test_setup_teardown(offload_no_keeps_values_on_the_device, program_open, program_close),
       cmocka_unit_test_setup_teardown(memory_of_the_host_that_is_not_there_ends_the_run, program_open,
+                                      program_close),
+      cmocka_unit_test_setup_teardown(the_least_bytes_are_enough_and_give_the_same_bits, program_open,
                                       program_close),
       cmocka_unit_test_setup_teardown(copies_hide_behind_compute, program_open, program_close),
   };

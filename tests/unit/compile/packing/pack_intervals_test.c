@@ -1,7 +1,7 @@
 /* Offsets of live intervals: none overlap at a step, and little memory is wasted. */
 #include "tests/unit/compile/fixture.h"
 
-#include "core/compile/memory/pack_intervals.h"
+#include "core/compile/packing/pack_intervals.h"
 #include "core/plugin/handles.h"
 #include "tenon/random.h"
 
@@ -14,11 +14,14 @@ static int set_up(void **state) {
   return 0;
 }
 
-static int64_t assign(tn_live_interval *v, int32_t n) {
+static int64_t assign_for(tn_live_interval *v, int32_t n, tn_packing_goal goal) {
   int64_t arena;
-  assert_int_equal(tn_intervals_pack(&env, v, n, &arena), TN_OK);
+  assert_int_equal(tn_intervals_pack(&env, v, n, &goal, &arena), TN_OK);
   return arena;
 }
+
+/* By the first order alone. */
+static int64_t assign(tn_live_interval *v, int32_t n) { return assign_for(v, n, (tn_packing_goal){0}); }
 
 static int64_t bound(const tn_live_interval *v, int32_t n, int32_t steps) {
   int64_t bytes;
@@ -30,6 +33,7 @@ static void no_intervals_need_no_memory(void **state) {
   (void)state;
   tn_live_interval none[1];
   assert_int_equal(assign(none, 0), 0);
+  assert_int_equal(assign_for(none, 0, (tn_packing_goal){.placements = TN_PACK_MANY}), 0);
   assert_int_equal(bound(none, 0, 0), 0);
 }
 
@@ -64,19 +68,25 @@ static void check_no_overlap(const tn_live_interval *v, int32_t n, int64_t arena
   }
 }
 
+/* Returns how many there are, of 200 at most, in 100 steps. */
+static int32_t random_short_intervals(uint64_t seed, tn_live_interval *v) {
+  tn_rng rng = tn_rng_at(seed, 0);
+  int32_t n = 1 + (int32_t)tn_rng_below(&rng, 200), steps = 100;
+  for (int32_t i = 0; i < n; i++) {
+    int32_t first = (int32_t)tn_rng_below(&rng, steps), length = (int32_t)tn_rng_below(&rng, 20);
+    int64_t bytes = 1 + tn_rng_below(&rng, 1 << tn_rng_below(&rng, 20));
+    v[i] = (tn_live_interval){bytes, first, first + length < steps ? first + length : steps - 1, 0};
+  }
+  return n;
+}
+
 static void random_intervals_never_overlap_and_waste_little(void **state) {
   (void)state;
   double arenas = 0, bounds = 0;
   for (uint64_t seed = 0; seed < 100; seed++) {
-    tn_rng rng = tn_rng_at(seed, 0);
     tn_live_interval v[200];
-    int32_t n = 1 + (int32_t)tn_rng_below(&rng, 200), steps = 100;
-    for (int32_t i = 0; i < n; i++) {
-      int32_t first = (int32_t)tn_rng_below(&rng, steps), length = (int32_t)tn_rng_below(&rng, 20);
-      int64_t bytes = 1 + tn_rng_below(&rng, 1 << tn_rng_below(&rng, 20));
-      v[i] = (tn_live_interval){bytes, first, first + length < steps ? first + length : steps - 1, 0};
-    }
-    int64_t arena = assign(v, n), least = bound(v, n, steps);
+    int32_t n = random_short_intervals(seed, v);
+    int64_t arena = assign(v, n), least = bound(v, n, 100);
     check_no_overlap(v, n, arena);
     assert_true(arena >= least);
     arenas += (double)arena;
@@ -85,7 +95,82 @@ static void random_intervals_never_overlap_and_waste_little(void **state) {
   assert_true(arenas < 1.05 * bounds);
 }
 
-/* ---- the same offsets as the plain algorithm ---- */
+/* ---- further orders ---- */
+
+/* By size the two of 256 bytes lie one above the other at the bottom, and those of 192 bytes beside them. */
+static const tn_live_interval chain[] = {{256, 0, 3, 0}, {256, 2, 5, 0}, {192, 4, 7, 0}, {192, 5, 8, 0}};
+enum { CHAIN = sizeof chain / sizeof *chain };
+
+static int64_t assign_chain(tn_packing_goal goal, tn_live_interval *v) {
+  memcpy(v, chain, sizeof chain);
+  int64_t arena = assign_for(v, CHAIN, goal);
+  check_no_overlap(v, CHAIN, arena);
+  return arena;
+}
+
+static void further_orders_reach_the_bound(void **state) {
+  (void)state;
+  tn_live_interval v[CHAIN];
+  assert_int_equal(bound(chain, CHAIN, 9), 640);
+  assert_int_equal(assign_chain((tn_packing_goal){0}, v), 704);
+  assert_int_equal(assign_chain((tn_packing_goal){.placements = TN_PACK_FEW}, v), 640);
+}
+
+static void bytes_that_suffice_end_the_search(void **state) {
+  (void)state;
+  tn_live_interval v[CHAIN];
+  assert_int_equal(assign_chain((tn_packing_goal){.placements = TN_PACK_FEW, .enough = 704}, v), 704);
+  assert_int_equal(assign_chain((tn_packing_goal){.placements = TN_PACK_FEW, .enough = 703}, v), 640);
+  assert_int_equal(assign_chain((tn_packing_goal){.placements = TN_PACK_FEW, .enough = 1}, v), 640);
+}
+
+static void bytes_that_cannot_suffice_leave_the_first_order(void **state) {
+  (void)state;
+  tn_live_interval v[CHAIN];
+  tn_packing_goal goal = {.placements = TN_PACK_FEW, .enough = 639, .only_enough = true};
+  assert_int_equal(assign_chain(goal, v), 704);
+  goal.enough = 640;
+  assert_int_equal(assign_chain(goal, v), 640);
+}
+
+/* A goal with more placements begins with those of the smaller one. */
+static void more_placements_never_need_more_bytes(void **state) {
+  static const int64_t placements[] = {0, 300, 1000, TN_PACK_FEW, TN_PACK_MANY};
+  enum { GOALS = sizeof placements / sizeof *placements };
+  (void)state;
+  double arenas[GOALS] = {0}, bounds = 0;
+  for (uint64_t seed = 0; seed < 40; seed++) {
+    tn_live_interval v[200];
+    int32_t n = random_short_intervals(seed, v);
+    int64_t before = INT64_MAX;
+    for (int32_t i = 0; i < GOALS; i++) {
+      int64_t arena = assign_for(v, n, (tn_packing_goal){.placements = placements[i]});
+      check_no_overlap(v, n, arena);
+      assert_true(arena <= before);
+      before = arena;
+      arenas[i] += (double)arena;
+    }
+    assert_true(before >= bound(v, n, 100));
+    bounds += (double)bound(v, n, 100);
+  }
+  for (int32_t i = 0; i < GOALS; i++) print_message("%.4f ", arenas[i] / bounds);
+  print_message("of the bound\n");
+  assert_true(arenas[GOALS - 1] - bounds <= 0.5 * (arenas[0] - bounds));
+}
+
+static void equal_intervals_get_equal_offsets(void **state) {
+  (void)state;
+  const tn_packing_goal goal = {.placements = TN_PACK_MANY};
+  for (uint64_t seed = 0; seed < 10; seed++) {
+    tn_live_interval v[200], again[200];
+    int32_t n = random_short_intervals(seed, v);
+    memcpy(again, v, (size_t)n * sizeof *v);
+    assert_int_equal(assign_for(v, n, goal), assign_for(again, n, goal));
+    for (int32_t i = 0; i < n; i++) assert_int_equal(v[i].offset, again[i].offset);
+  }
+}
+
+/* ---- the first order: the same offsets as the plain algorithm ---- */
 
 /* Whether `a` is placed before `b`: the larger one, then the one with the earlier start. */
 static bool goes_before(const tn_live_interval *a, const tn_live_interval *b) {
@@ -158,6 +243,11 @@ int main(void) {
       cmocka_unit_test(intervals_that_are_not_live_together_share_bytes),
       cmocka_unit_test(the_smallest_gap_that_fits_is_taken),
       cmocka_unit_test(random_intervals_never_overlap_and_waste_little),
+      cmocka_unit_test(further_orders_reach_the_bound),
+      cmocka_unit_test(bytes_that_suffice_end_the_search),
+      cmocka_unit_test(bytes_that_cannot_suffice_leave_the_first_order),
+      cmocka_unit_test(more_placements_never_need_more_bytes),
+      cmocka_unit_test(equal_intervals_get_equal_offsets),
       cmocka_unit_test(offsets_are_those_of_the_plain_algorithm),
   };
   return cmocka_run_group_tests(tests, set_up, NULL);

@@ -1,23 +1,10 @@
-/* core/compile/memory/pack_intervals.c: greedy by size with best fit, after Pisarchyk and Lee, "Efficient
- * memory management for deep neural net inference" (2020): in order of decreasing size, each interval gets
- * the smallest gap that fits between the intervals that are live at the same time. */
-#include "core/compile/memory/pack_intervals.h"
+/* core/compile/packing/place_intervals.c: see place_intervals.h. */
+#include "core/compile/packing/place_intervals.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/vec.h"
-
-/* Larger intervals first; of equal ones that with the earlier start, so that chains of equal sizes get one
- * offset. */
-static int compare_intervals(const void *left, const void *right) {
-  const tn_live_interval *a = *(tn_live_interval *const *)left, *b = *(tn_live_interval *const *)right;
-  int64_t bytes_a = tn_interval_aligned(a->bytes), bytes_b = tn_interval_aligned(b->bytes);
-  if (bytes_a != bytes_b) return bytes_a > bytes_b ? -1 : 1;
-  if (a->first != b->first) return a->first < b->first ? -1 : 1;
-  return a < b ? -1 : a > b;
-}
 
 /* ---- occupied bytes ---- */
 
@@ -34,32 +21,41 @@ typedef struct time_node {
   byte_ranges any;     /* and of those at nodes below */
 } time_node;
 
-/* The bytes that placed intervals occupy, in a segment tree over the steps: node i has the halves 2 i and
- * 2 i + 1, and node 1 has all steps. Intervals that lie side by side in the arena become one range, so a
- * tight packing of many intervals has few. */
-typedef struct occupied_bytes {
+/* Placed intervals in a segment tree over the steps: node i has the halves 2 i and 2 i + 1, and node 1 has
+ * all steps. Intervals that lie side by side in the arena become one range, so a tight packing of many
+ * intervals has few. */
+struct tn_occupied_bytes {
   const void *handle;
   time_node *node;
   int32_t steps;     /* a power of two */
   byte_ranges found; /* those that are occupied at some step of an interval */
-} occupied_bytes;
+};
 
-static tn_status occupied_create(const void *handle, const tn_live_interval *intervals, int32_t n,
-                                 occupied_bytes *o) {
-  *o = (occupied_bytes){.handle = handle, .steps = 1};
-  for (int32_t i = 0; i < n; i++)
-    while (o->steps <= intervals[i].last) o->steps *= 2;
+tn_status tn_occupied_create(const void *handle, int32_t last, tn_occupied_bytes **occupied) {
+  tn_occupied_bytes *o = *occupied = tn_alloc(handle, sizeof *o);
+  if (o == NULL) return TN_ENOMEM;
+  *o = (tn_occupied_bytes){.handle = handle, .steps = 1};
+  while (o->steps <= last) o->steps *= 2;
   o->node = tn_alloc(handle, tn_size_mul(2 * (size_t)o->steps, sizeof *o->node));
-  return o->node != NULL ? TN_OK : TN_ENOMEM;
+  if (o->node != NULL) return TN_OK;
+  tn_release(handle, o);
+  *occupied = NULL;
+  return TN_ENOMEM;
 }
 
-static void occupied_free(occupied_bytes *o) {
-  for (int32_t i = 0; o->node != NULL && i < 2 * o->steps; i++) {
+void tn_occupied_destroy(tn_occupied_bytes *o) {
+  if (o == NULL) return;
+  for (int32_t i = 0; i < 2 * o->steps; i++) {
     tn_vec_free(o->handle, &o->node[i].covered);
     tn_vec_free(o->handle, &o->node[i].any);
   }
   tn_vec_free(o->handle, &o->found);
   tn_release(o->handle, o->node);
+  tn_release(o->handle, o);
+}
+
+void tn_occupied_clear(tn_occupied_bytes *o) {
+  for (int32_t i = 0; i < 2 * o->steps; i++) o->node[i].covered.n = o->node[i].any.n = 0;
 }
 
 /* The first range that ends at or behind an offset. */
@@ -93,7 +89,7 @@ static tn_status add_range(const void *handle, byte_ranges *ranges, byte_range n
 
 /* A walk down the tree to the nodes that an interval covers. */
 typedef struct time_walk {
-  occupied_bytes *o;
+  tn_occupied_bytes *o;
   const tn_live_interval *interval;
   tn_status (*visit)(struct time_walk *walk, time_node *node, bool covers);
 } time_walk;
@@ -126,7 +122,7 @@ static int compare_ranges(const void *left, const void *right) {
   return (a->first > b->first) - (a->first < b->first);
 }
 
-static tn_status collect_occupied(occupied_bytes *o, const tn_live_interval *interval) {
+static tn_status collect_occupied(tn_occupied_bytes *o, const tn_live_interval *interval) {
   time_walk walk = {o, interval, collect_node};
   o->found.n = 0;
   TN_TRY(walk_steps(&walk, 1, 0, o->steps - 1));
@@ -136,10 +132,10 @@ static tn_status collect_occupied(occupied_bytes *o, const tn_live_interval *int
 
 /* ---- placement ---- */
 
-/* The offset of the smallest gap that fits; the end of the occupied bytes if none does. */
-static int64_t best_gap_offset(const byte_ranges *occupied, int64_t want) {
+/* The offset of the gap; the end of the occupied bytes if none fits. */
+static int64_t find_gap_offset(const byte_ranges *occupied, int64_t want, tn_interval_fit fit) {
   int64_t end = 0, best = -1, best_gap = INT64_MAX;
-  for (size_t i = 0; i < occupied->n; i++) {
+  for (size_t i = 0; i < occupied->n && (fit == TN_FIT_SMALLEST || best < 0); i++) {
     int64_t gap = occupied->v[i].first - end;
     if (gap >= want && gap < best_gap) {
       best = end;
@@ -150,42 +146,12 @@ static int64_t best_gap_offset(const byte_ranges *occupied, int64_t want) {
   return best >= 0 ? best : end;
 }
 
-static tn_status place_interval(occupied_bytes *o, tn_live_interval *interval, int64_t *arena) {
+tn_status tn_occupied_place(tn_occupied_bytes *o, tn_live_interval *interval, tn_interval_fit fit,
+                            int64_t most, bool *placed) {
   int64_t bytes = tn_interval_aligned(interval->bytes);
   time_walk walk = {o, interval, occupy_node};
   TN_TRY(collect_occupied(o, interval));
-  interval->offset = best_gap_offset(&o->found, bytes);
-  if (interval->offset + bytes > *arena) *arena = interval->offset + bytes;
-  return walk_steps(&walk, 1, 0, o->steps - 1);
-}
-
-tn_status tn_intervals_pack(const void *handle, tn_live_interval *intervals, int32_t n, int64_t *arena) {
-  occupied_bytes occupied;
-  tn_live_interval **sorted = tn_alloc(handle, tn_size_mul((size_t)n, sizeof *sorted));
-  *arena = 0;
-  if (sorted == NULL) return TN_ENOMEM;
-  for (int32_t i = 0; i < n; i++) sorted[i] = &intervals[i];
-  qsort(sorted, (size_t)n, sizeof *sorted, compare_intervals);
-  tn_status status = occupied_create(handle, intervals, n, &occupied);
-  for (int32_t i = 0; status == TN_OK && i < n; i++) status = place_interval(&occupied, sorted[i], arena);
-  occupied_free(&occupied);
-  tn_release(handle, sorted);
-  return status;
-}
-
-tn_status tn_intervals_lower_bound(const void *handle, const tn_live_interval *intervals, int32_t n,
-                                   int32_t n_steps, int64_t *bound) {
-  int64_t *change = tn_alloc(handle, ((size_t)n_steps + 1) * sizeof *change), live = 0;
-  *bound = 0;
-  if (change == NULL) return TN_ENOMEM;
-  for (int32_t i = 0; i < n; i++) {
-    change[intervals[i].first] += tn_interval_aligned(intervals[i].bytes);
-    change[intervals[i].last + 1] -= tn_interval_aligned(intervals[i].bytes);
-  }
-  for (int32_t s = 0; s < n_steps; s++) {
-    live += change[s];
-    if (live > *bound) *bound = live;
-  }
-  tn_release(handle, change);
-  return TN_OK;
+  interval->offset = find_gap_offset(&o->found, bytes, fit);
+  *placed = interval->offset + bytes <= most;
+  return *placed ? walk_steps(&walk, 1, 0, o->steps - 1) : TN_OK;
 }
