@@ -1,6 +1,7 @@
 /* Runs on several devices that are resumed, refused, or fail. */
 #include "nets.h"
 #include "configs.h"
+#include "side_by_side.h"
 
 #include <signal.h>
 #include <stdbool.h>
@@ -362,8 +363,17 @@ static void a_rank_that_cannot_capture_a_collective_ends_the_run(void **state) {
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, program_open, program_close)
 
+/* The cases of the first group wait for the end of a limit. */
 int main(void) {
-  const struct CMUnitTest tests[] = {
+  const struct CMUnitTest waits[] = {
+      CASE(a_rank_that_stops_answering_is_named_within_the_timeout),
+      CASE(a_collective_that_was_given_up_is_no_good_step),
+      CASE(a_rank_that_stops_before_the_first_collective_is_named),
+      CASE(hosts_that_wait_for_room_on_their_devices_are_ended),
+      CASE(a_device_that_never_ends_does_not_keep_the_process),
+      CASE(a_host_that_never_comes_back_does_not_keep_the_process),
+  };
+  const struct CMUnitTest works[] = {
       CASE(a_resumed_run_ends_in_the_same_bits),
       CASE(statistics_of_each_rank_and_micro_batches_are_resumed),
       CASE(an_additional_checkpoint_averages_only_the_statistics),
@@ -375,15 +385,10 @@ int main(void) {
       CASE(all_means_the_number_of_devices),
       CASE(a_rank_with_another_plan_is_refused),
       CASE(a_device_that_fails_ends_the_run_on_all),
-      CASE(a_rank_that_stops_answering_is_named_within_the_timeout),
-      CASE(a_collective_that_was_given_up_is_no_good_step),
-      CASE(a_rank_that_stops_before_the_first_collective_is_named),
-      CASE(hosts_that_wait_for_room_on_their_devices_are_ended),
-      CASE(a_device_that_never_ends_does_not_keep_the_process),
-      CASE(a_host_that_never_comes_back_does_not_keep_the_process),
       CASE(a_loss_that_is_not_finite_ends_the_run_on_all),
       CASE(ranks_search_together_until_the_step_ends),
       CASE(a_rank_that_cannot_capture_a_collective_ends_the_run),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  int failed = program_run_side_by_side(waits, sizeof waits / sizeof *waits);
+  return failed + cmocka_run_group_tests(works, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* Messages and files of a run on several devices that fails: the rank that the others waited for, and the
  * entries of the flight recorders. */
 #include "nets.h"
+#include "side_by_side.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -279,22 +280,27 @@ static void write_stuck(const char *step) {
   file_write("model.ini", text);
 }
 
-/* The same of one process with four ranks, and of two processes. Each of these prints the message. */
+static const char thread_hangs[] = ": its thread computes, or launches work, for ",
+                  in_step[] = " s in step 13, outside";
+
 static void a_thread_that_hangs_ends_the_run(void **state) {
   (void)state;
-  static const char says[] = ": its thread computes, or launches work, for ",
-                    step[] = " s in step 13, outside";
   write_stuck("at = 13\n");
   hang_run("train model.ini --set backend.use=sim --set backend.sim.devices=4 --set distributed.devices=4",
-           says);
-  expect_text(step);
+           thread_hangs);
+  expect_text(in_step);
   expect_text("; its host computes, or launches work");
-  assert_int_equal(system("rm -rf o stuck"), 0);
-  hang_run("launch -n 2 model.ini --quiet --set backend.use=cpu --set run.threads=1", says);
-  expect_text(step);
+}
+
+/* Each of two processes prints the message. */
+static void a_thread_that_hangs_ends_all_processes(void **state) {
+  (void)state;
+  write_stuck("at = 13\n");
+  hang_run("launch -n 2 model.ini --quiet --set backend.use=cpu --set run.threads=1", thread_hangs);
+  expect_text(in_step);
   expect_text(" on host ");
   expect_text(" has not begun collective ");
-  assert_non_null(strstr(strstr(program_err, says) + 1, says));
+  assert_non_null(strstr(strstr(program_err, thread_hangs) + 1, thread_hangs));
 }
 
 /* Without a key the limit is 20 s, or ten times the longest time before, far below the timeout. */
@@ -305,7 +311,7 @@ static void a_thread_that_hangs_ends_a_run_without_a_limit_of_its_own(void **sta
       program_run("launch -n 2 model.ini --output o --quiet --set backend.use=cpu --set run.threads=1 "
                   "--set distributed.timeout=1h"),
       77);
-  expect_hang(": its thread computes, or launches work, for ", 20);
+  expect_hang(thread_hangs, 20);
 }
 
 static void a_wrong_limit_is_refused(void **state) {
@@ -356,16 +362,22 @@ static void expect_straggler(int expected) {
   json_decref(event);
 }
 
+static void train_with_slow_device(const char *straggler, int steps) {
+  nets_write_steady(STEADY, "");
+  program_expect(program_run("train model.ini --output o --set backend.use=sim --set backend.sim.devices=2 "
+                             "--set distributed.devices=2 --set run.epochs=60 --set run.max_steps=%d "
+                             "--set backend.sim.slow=1:300 --set distributed.straggler=%s",
+                             steps, straggler),
+                 0);
+}
+
+/* Times are compared every 100 steps, or later where the device was looked at too rarely by then. */
 static void a_slow_device_is_named(void **state) {
   (void)state;
-  static const char line[] = "train model.ini --output o --set backend.use=sim --set backend.sim.devices=2 "
-                             "--set distributed.devices=2 --set run.epochs=60 --set run.max_steps=400 "
-                             "--set backend.sim.slow=1:300 --set distributed.straggler=%s";
-  nets_write_steady(STEADY, "");
-  program_expect(program_run(line, "1.5"), 0);
+  train_with_slow_device("1.5", 400);
   expect_straggler(1);
   assert_int_equal(system("rm -rf o"), 0);
-  program_expect(program_run(line, "0"), 0);
+  train_with_slow_device("0", 101);
   expect_straggler(0);
 }
 
@@ -382,8 +394,10 @@ static void a_slow_source_is_named(void **state) {
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, program_open, program_close)
 
+/* The cases of the first group wait: for the end of a limit, or of a short run. Those of the second measure
+ * time. */
 int main(void) {
-  const struct CMUnitTest tests[] = {
+  const struct CMUnitTest waits[] = {
       CASE(a_device_that_stops_is_named),
       CASE(a_source_that_hangs_is_named),
       CASE(a_failure_of_one_rank_is_recorded_by_all),
@@ -393,11 +407,12 @@ int main(void) {
       CASE(a_source_that_hangs_is_named_by_all_processes),
       CASE(a_device_that_hangs_ends_the_run),
       CASE(a_thread_that_hangs_ends_the_run),
+      CASE(a_thread_that_hangs_ends_all_processes),
       CASE(a_thread_that_hangs_ends_a_run_without_a_limit_of_its_own),
       CASE(a_wrong_limit_is_refused),
       CASE(a_process_that_is_alone_says_so),
-      CASE(a_slow_device_is_named),
-      CASE(a_slow_source_is_named),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  const struct CMUnitTest measures[] = {CASE(a_slow_device_is_named), CASE(a_slow_source_is_named)};
+  int failed = program_run_side_by_side(waits, sizeof waits / sizeof *waits);
+  return failed + cmocka_run_group_tests(measures, NULL, NULL);
 }

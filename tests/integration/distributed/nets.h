@@ -26,8 +26,8 @@ int nets_finish(int i);
 const char *nets_path(int i, const char *path);
 
 /* [distributed] timeout and hang of a run in which a rank stops: until then the ranks are never so long
- * apart. They need milliseconds of a processor from one collective to the next, and share it with a few
- * programs. */
+ * apart. They need milliseconds of a processor from one collective to the next, and share it with some dozen
+ * threads of other cases, which soon wait as well. */
 #if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__
 #define NETS_SHORT      "40s"
 #define NETS_SHORT_TEXT "40 s"
