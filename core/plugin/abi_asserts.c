@@ -293,7 +293,7 @@ AT(tn_histogram, max, 24); AT(tn_histogram, sum, 32); AT(tn_histogram, squares, 
 AT(tn_histogram, n_buckets, 48); AT(tn_histogram, limits, 56); AT(tn_histogram, counts, 64);
 PLAIN(tn_media, 40, 8); AT(tn_media, kind, 0); AT(tn_media, width, 4); AT(tn_media, height, 8);
 AT(tn_media, name, 16); AT(tn_media, data, 24); AT(tn_media, bytes, 32);
-SIZED(tn_run_info, 224, 8); AT(tn_run_info, name, 8); AT(tn_run_info, folder, 16);
+SIZED(tn_run_info, 232, 8); AT(tn_run_info, name, 8); AT(tn_run_info, folder, 16);
 AT(tn_run_info, epochs, 24); AT(tn_run_info, steps, 32); AT(tn_run_info, steps_per_epoch, 40);
 AT(tn_run_info, batch, 48); AT(tn_run_info, terminal, 56); AT(tn_run_info, terminal_columns, 60);
 AT(tn_run_info, first_step, 64); AT(tn_run_info, epoch_ended, 72); AT(tn_run_info, quiet, 76);
@@ -303,7 +303,7 @@ AT(tn_run_info, devices, 128); AT(tn_run_info, threads, 132); AT(tn_run_info, so
 AT(tn_run_info, samples, 144); AT(tn_run_info, valid_samples, 152); AT(tn_run_info, classes, 160);
 AT(tn_run_info, parameters, 168); AT(tn_run_info, planned_bytes, 176); AT(tn_run_info, resumed, 184);
 AT(tn_run_info, replayed, 188); AT(tn_run_info, remarks, 192); AT(tn_run_info, frozen, 200);
-AT(tn_run_info, use, 208); AT(tn_run_info, better_policy, 216);
+AT(tn_run_info, use, 208); AT(tn_run_info, better_policy, 216); AT(tn_run_info, data_batch, 224);
 SIZED(tn_event, 176, 8); AT(tn_event, kind, 4); AT(tn_event, epoch, 8); AT(tn_event, step, 16);
 AT(tn_event, step_in_epoch, 24); AT(tn_event, steps_in_epoch, 32); AT(tn_event, seconds, 40);
 AT(tn_event, samples_per_s, 48); AT(tn_event, lr, 56); AT(tn_event, n_train, 64); AT(tn_event, n_valid, 68);

@@ -79,7 +79,9 @@ static void banner_print_data(const banner *to, const tn_run_info *run) {
                   banner_count(valid, run->valid_samples));
   if (run->classes > 0)
     n += snprintf(text + n, sizeof text - (size_t)n, ", %s classes", banner_count(classes, run->classes));
-  snprintf(text + n, sizeof text - (size_t)n, ", batch %lld", (long long)run->batch);
+  n += snprintf(text + n, sizeof text - (size_t)n, ", batch %lld", (long long)run->data_batch);
+  if (run->batch != run->data_batch)
+    snprintf(text + n, sizeof text - (size_t)n, ", %s samples an update", banner_count(samples, run->batch));
   banner_print(to, "data", text);
 }
 

@@ -25,11 +25,21 @@ static int64_t describe_classes(const tn_loader *loader) {
   return 0;
 }
 
+/* The samples of a step; where steps differ, the mean of those that are left. */
+static int64_t describe_update(const tn_training *t) {
+  int64_t first = t->progress.step;
+  const tn_step_position at = tn_training_at(t, first), end = tn_training_at(t, t->steps);
+  if (t->sizes.schedule == NULL || t->steps <= first) return at.samples;
+  double left = tn_position_units(&end, TN_UNIT_SAMPLES) - tn_position_units(&at, TN_UNIT_SAMPLES);
+  return (int64_t)(left / (double)(t->steps - first) + 0.5);
+}
+
 static void describe_data(const tn_training *t, tn_run_info *info) {
   const tn_data_setting *data = &t->run->settings.data[TN_SPLIT_TRAIN];
   const tn_loader *loader = tn_feeder_loader(t->train);
   info->source = data->source->item.name;
-  info->batch = data->section.batch;
+  info->batch = describe_update(t);
+  info->data_batch = data->section.batch;
   info->samples = tn_loader_samples(loader);
   info->classes = describe_classes(loader);
   if (t->valid != NULL) info->valid_samples = tn_loader_samples(tn_feeder_loader(t->valid));

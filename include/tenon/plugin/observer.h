@@ -62,10 +62,12 @@ enum { TN_MEDIA_PNG = 1, TN_MEDIA_TEXT = 2 };
 /* Facts about the run. Valid until close. */
 typedef struct tn_run_info {
   uint32_t struct_size;
-  const char *name, *folder;      /* folder "" when nothing is written */
-  int64_t epochs, steps;          /* planned; -1: unknown */
-  int64_t steps_per_epoch, batch; /* batch: samples in a step */
-  int32_t terminal;               /* stderr is a terminal */
+  const char *name, *folder; /* folder "" when nothing is written */
+  int64_t epochs, steps;     /* planned; -1: unknown */
+  /* batch: samples in a step, over all devices and micro-batches; with [schedule.accumulate] the mean of the
+   * steps that are left, rounded. */
+  int64_t steps_per_epoch, batch;
+  int32_t terminal; /* stderr is a terminal */
   int32_t terminal_columns;
   /* The step at which a resumed run continues; 0 for a new run. Events of this and later steps occur again,
    * so an observer that appends to a log removes theirs first. */
@@ -94,6 +96,7 @@ typedef struct tn_run_info {
   int64_t frozen;  /* numbers of the parameters that [group.NAME] freeze keeps in the present epoch */
   const char *use; /* the text of [backend] use that chose the backend: "auto" takes the fastest */
   const char *better_policy; /* for which the device has kernels for this model that it lacks otherwise; "" */
+  int64_t data_batch;        /* [data] batch; a step has [optimizer] accumulate of them */
 } tn_run_info;
 
 typedef struct tn_event {

@@ -65,6 +65,15 @@ static void train_begins_with_the_facts_about_the_run(void **state) {
   assert_non_null(strstr(program_err, "; the fastest here (use = auto)\n"));
 }
 
+/* The batch of the first lines, by which the progress counts the time that is left. */
+static void an_update_of_several_batches_has_the_samples_of_all(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  assert_int_equal(program_run("train noise.ini --set optimizer.accumulate=5"), 0);
+  if (strstr(program_err, ", batch 8, 40 samples\n           an update\n") == NULL)
+    fail_msg("%s", program_err);
+}
+
 /* The planned peak equals the measured peak to the byte, and the plan has the same value. */
 static void peak_is_as_planned(const char *name, const char *text, const char *more) {
   char ini[64];
@@ -420,6 +429,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(train_reports_its_results, program_open, program_close),
       cmocka_unit_test_setup_teardown(train_prints_text_without_json, program_open, program_close),
       cmocka_unit_test_setup_teardown(train_begins_with_the_facts_about_the_run, program_open, program_close),
+      cmocka_unit_test_setup_teardown(an_update_of_several_batches_has_the_samples_of_all, program_open,
+                                      program_close),
       cmocka_unit_test_setup_teardown(plan_has_a_table_of_memory, program_open, program_close),
       cmocka_unit_test_setup_teardown(the_table_of_memory_is_printed, program_open, program_close),
       cmocka_unit_test_setup_teardown(planned_memory_equals_measured_memory, program_open, program_close),

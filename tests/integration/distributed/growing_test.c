@@ -50,6 +50,17 @@ static void the_updates_are_those_of_runs_with_equal_ones(void **state) {
   }
 }
 
+/* 12 updates of 32 batches in all; the last 4 have 16. */
+static void the_samples_of_an_update_are_told_as_their_mean(void **state) {
+  (void)state;
+  write_net("");
+  static const char line[] = "train model.ini --set backend.use=sim --set optimizer.accumulate=4 %s %s";
+  program_expect(program_run(line, data, "--set run.max_steps=8"), 0);
+  if (strstr(program_err, "batch 12, 24\n           samples an update") == NULL) fail_msg("%s", program_err);
+  program_expect(program_run(line, data, "--resume auto"), 0);
+  if (strstr(program_err, "batch 12, 48\n           samples an update") == NULL) fail_msg("%s", program_err);
+}
+
 static void skipped_updates_count_as_updates(void **state) {
   (void)state;
   static const char half[] = "--set precision.policy=fp16 --set precision.init_scale=1e9";
@@ -171,6 +182,7 @@ static void learned_weights_follow(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       CASE(the_updates_are_those_of_runs_with_equal_ones),
+      CASE(the_samples_of_an_update_are_told_as_their_mean),
       CASE(skipped_updates_count_as_updates),
       CASE(rates_follow_the_samples_of_each_update),
       CASE(resumed_runs_have_the_same_bits),
