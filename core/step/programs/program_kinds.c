@@ -96,29 +96,31 @@ bool tn_program_is_training(int32_t which) {
   return tn_program_updates(which) || kind == TN_PROGRAM_WEIGH || kind == TN_PROGRAM_MICRO;
 }
 
-/* The key of the run that wants programs of one length; NULL where no key does. */
-static const char *program_kinds_of_one_length(const tn_run *run) {
-  const tn_settings *s = &run->settings;
-  if (s->optimizer.accumulate > 1) return "[optimizer] accumulate";
-  if (s->n_phases > s->n_turns && s->n_phases > 1) return "[group.NAME] freeze with a number";
-  if (s->steps_per_launch > 1) return "[run] steps_per_launch";
-  if (tn_run_ranks(run) > 1) return "several devices";
-  return s->run.watch > 0 ? "[run] watch" : NULL;
-}
+enum { WITH_LENGTHS = 1, WITH_SIZES = 2, WITH_BOTH = WITH_LENGTHS | WITH_SIZES };
 
-/* All ranks know the size of an epoch, and its micro-batches have it. */
-static const char *program_kinds_of_one_size(const tn_run *run) {
+/* The key of the run that wants programs of one length, or of one size; NULL where no key does. A batch has
+ * a length of its own. The size is that of an epoch: all ranks know it, and all micro-batches have it. */
+static const char *program_kinds_misfit(const tn_run *run) {
   const tn_settings *s = &run->settings;
-  if (s->n_phases > s->n_turns && s->n_phases > 1) return "[group.NAME] freeze with a number";
-  if (s->steps_per_launch > 1) return "[run] steps_per_launch";
-  if (s->run.overfit > 0) return "[run] overfit";
-  return s->run.watch > 0 ? "[run] watch" : NULL;
+  const struct {
+    const char *key;
+    int misfit;
+    bool set;
+  } rows[] = {{"[optimizer] accumulate", WITH_LENGTHS, s->optimizer.accumulate > 1},
+              {"[group.NAME] freeze with a number", WITH_BOTH, s->n_phases > s->n_turns && s->n_phases > 1},
+              {"[run] steps_per_launch", WITH_BOTH, s->steps_per_launch > 1},
+              {"several devices", WITH_LENGTHS, tn_run_ranks(run) > 1},
+              {"[run] overfit", WITH_SIZES, s->run.overfit > 0},
+              {"[run] watch", WITH_BOTH, s->run.watch > 0}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (rows[i].set && (rows[i].misfit & (s->sizes ? WITH_SIZES : WITH_LENGTHS)) != 0) return rows[i].key;
+  return NULL;
 }
 
 tn_status tn_programs_check_lengths(tn_run *run, const tn_program_request *request) {
   const tn_settings *s = &run->settings;
   if (s->n_lengths < 2 || !request->all_lengths) return TN_OK;
-  const char *with = s->sizes ? program_kinds_of_one_size(run) : program_kinds_of_one_length(run),
+  const char *with = program_kinds_misfit(run),
              *where = tn_settings_where(&run->ini, "model", tn_settings_lengths_key(s));
   if (with == NULL) return TN_OK;
   if (s->sizes)
