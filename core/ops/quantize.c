@@ -1,5 +1,7 @@
 /* core/ops/quantize.c: rounding to few numbers, as a program of whole numbers has them, in the floats of a
  * training. The numbers are those of ONNX: QuantizeLinear rounds x / scale to the nearest, ties to even. */
+#include "core/ops/quantize.h"
+
 #include "core/ops/common.h"
 
 #define BITS                                                                                                 \
@@ -7,10 +9,8 @@
 
 static const tn_option fake_quantize_rows[] = {BITS, TN_OPT_END};
 
-/* The range contains 0, which is one of the numbers: number z of 0 .. n. */
-#define GRID                                                                                                 \
-  "n = 2^bits - 1; l = minimum(low, 0); h = maximum(high, 0); s = maximum((h - l) / n, "                     \
-  "1.1920928955078125e-07); z = minimum(maximum(-round(l / s), 0), n); q = round(x / s) + z; "
+#define STATEMENT(name, value) #name " = " #value "; "
+#define GRID                   "n = 2^bits - 1; " TN_QUANTIZE_GRID(STATEMENT) "q = round(x / s) + z; "
 
 const tn_op tn_op_fake_quantize = {
     .item = TN_ITEM(tn_op, TN_OP, "fake_quantize",
@@ -44,7 +44,7 @@ static tn_status fake_quantize_channels_decompose(tn_build *b, const void *attri
   tn_val x = tn_ops_wide(b, tn_build_in(b, 0));
   for (int32_t i = 0; i < TN_MAX_RANK; i++) reduced[i] = i != axis;
   tn_val most = tn_ops_reduce(b, "reduce_max", tn_abs(b, x), reduced);
-  tn_val scale = tn_div(b, most, tn_ops_number(b, x, (double)((1 << (a->bits - 1)) - 1)));
+  tn_val scale = tn_div(b, most, tn_ops_number(b, x, (double)tn_quantize_greatest(a->bits)));
   scale = tn_maximum(b, scale, tn_ops_number(b, x, TN_QUANTIZE_LEAST_SCALE));
   tn_build_yield(b, 0, tn_to_dtype(b, tn_mul(b, tn_round(b, tn_div(b, x, scale)), scale), dtype));
   return TN_OK;

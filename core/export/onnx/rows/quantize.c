@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/export/onnx/nodes.h"
+#include "core/ops/quantize.h"
 #include "tenon/attributes.h"
 
 enum { MOST_BITS = 8 };
@@ -24,21 +25,39 @@ static bool rounding_takes_input(const export_use *u) {
          export_type(u, 1)->rank == 0 && export_type(u, 2)->rank == 0;
 }
 
-/* The formula of the op. A range that was not observed rounds nothing. */
+typedef struct rounding_grid {
+  float scale;
+  int zero;
+} rounding_grid;
+
+/* The formula of the op, in C. */
+static rounding_grid rounding_find_grid(float low, float high, float n) {
+#define minimum           fminf
+#define maximum           fmaxf
+#define round             rintf
+#define STEP(name, value) float name = value;
+  TN_QUANTIZE_GRID(STEP)
+  return (rounding_grid){s, (int)z};
+#undef minimum
+#undef maximum
+#undef round
+#undef STEP
+}
+
+/* A range that was not observed rounds nothing. */
 static tn_status rounding_input(const export_use *u) {
   export_graph *x = u->x;
-  float low = 0, high = 0, most = (float)((1 << rounding_bits(u)) - 1);
+  float low = 0, high = 0;
+  int most = (1 << rounding_bits(u)) - 1;
   TN_TRY(x->read(x->context, tn_export_state_path(x->graph, u->node, 1), &low, sizeof low));
   TN_TRY(x->read(x->context, tn_export_state_path(x->graph, u->node, 2), &high, sizeof high));
   if (low > high) return export_yield(u, "Identity(x)");
-  low = fminf(low, 0);
-  float scale = fmaxf((fmaxf(high, 0) - low) / most, (float)TN_QUANTIZE_LEAST_SCALE);
-  int zero = (int)fminf(-rintf(low / scale), most);
+  const rounding_grid grid = rounding_find_grid(low, high, (float)most);
   if (rounding_bits(u) == MOST_BITS)
-    return export_yield(u, "DequantizeLinear(QuantizeLinear(x, %.9e, %d:u8), %.9e, %d:u8)", scale, zero,
-                        scale, zero);
+    return export_yield(u, "DequantizeLinear(QuantizeLinear(x, %.9e, %d:u8), %.9e, %d:u8)", grid.scale,
+                        grid.zero, grid.scale, grid.zero);
   return export_yield(u, "DequantizeLinear(Clip(QuantizeLinear(x, %.9e, %d:u8), 0:u8, %d:u8), %.9e, %d:u8)",
-                      scale, zero, (int)most, scale, zero);
+                      grid.scale, grid.zero, most, grid.scale, grid.zero);
 }
 
 /* ---- weights ---- */
