@@ -37,34 +37,16 @@ static tn_status loader_check_options(tn_env *env, const tn_loader_options *o) {
   return TN_OK;
 }
 
-static tn_status loader_open_self(tn_loader *loader) {
-  const tn_loader_options *o = &loader->options;
-  const tn_source *s = loader->source;
-  if (o->n_files == 0) return s->open(&loader->env, o->source_options, o->split, o->seed, &loader->self);
-  if (s->open_files != NULL)
-    return s->open_files(&loader->env, o->source_options, o->files, o->n_files, &loader->self);
-  return tn_failf(&loader->env, TN_EUNSUPPORTED, "it reads no files that a user names (%s); give a .npy file",
-                  o->files[0]);
-}
-
+/* Opens the source, or takes that of options.like. */
 static tn_status loader_open_source(tn_loader *loader, tn_description *description) {
-  loader->record.learnt = loader->options.learnt;
-  loader->record.shards = loader->options.shards;
-  tn_status status = loader_open_self(loader);
-  loader->record.learnt = loader->options.learnt = NULL; /* the text is the caller's */
+  tn_open_source *other = loader->options.like != NULL ? loader->options.like->open : NULL;
+  tn_status status = tn_open_source_get(&loader->env, &loader->options, other, &loader->open);
+  loader->options.learnt = NULL; /* the text is the caller's */
+  loader->options.like = NULL;
   TN_TRY(status);
-  loader->opened = true;
-  *description = (tn_description){.struct_size = sizeof(*description)};
-  return loader->source->describe(&loader->env, loader->self, description);
-}
-
-/* Puts the samples of options.fold in the place of all. */
-static tn_status loader_take_fold(tn_loader *loader, tn_description *description) {
-  const tn_data_fold *fold = &loader->options.fold;
-  if (fold->parts == 0 || loader->options.n_files > 0) return TN_OK;
-  TN_TRY(tn_fold_source(&loader->env, loader->source, loader->self, fold, description, &loader->folded));
-  loader->source = &loader->folded.source;
-  loader->self = &loader->folded;
+  loader->source = loader->open->source;
+  loader->self = loader->open->self;
+  *description = loader->open->description;
   return TN_OK;
 }
 
@@ -152,7 +134,6 @@ static tn_status loader_prepare_source(tn_loader *loader) {
   tn_description description;
   tn_status status = loader_check_options(&loader->env, o);
   if (status == TN_OK) status = loader_open_source(loader, &description);
-  if (status == TN_OK) status = loader_take_fold(loader, &description);
   if (status == TN_OK) status = loader_measure_epoch(loader, &description);
   if (status == TN_OK && o->training) status = loader_take_weights(loader);
   if (status == TN_OK && o->balance)
@@ -288,7 +269,7 @@ void tn_loader_destroy(tn_loader *loader) {
   tn_sample_cache_finish(&loader->env, &loader->cache);
   tn_balance_free(&loader->env, &loader->balance);
   tn_weighted_free(&loader->env, &loader->weighted);
-  if (loader->opened) loader->source->close(&loader->env, loader->self);
+  tn_open_source_drop(loader->open);
   tn_transform_chain_free(&loader->chain);
   tn_release(&loader->env, loader->told);
   tn_release(&loader->env, loader->workers);

@@ -40,6 +40,9 @@ typedef struct tn_loader_options {
   /* Files and folders that the source reads in place of its data (tn_source.open_files); 0: none. */
   const char *const *files;
   int32_t n_files;
+  /* A loader whose open source is read where it is that of these options and no stream; either may be
+   * destroyed first, on the thread that creates both. NULL: the source is opened. */
+  const struct tn_loader *like;
   const char *learnt; /* learnt state of the training part (tn_env_learnt); NULL: there is none yet */
   const tn_transform_use *transforms;
   int32_t n_transforms;

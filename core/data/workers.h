@@ -10,6 +10,7 @@
 #include "core/data/weighted.h"
 #include "core/data/batch.h"
 #include "core/data/loader.h"
+#include "core/data/open_source.h"
 #include "core/data/reader.h"
 
 typedef struct tn_worker {
@@ -20,14 +21,13 @@ typedef struct tn_worker {
 } tn_worker;
 
 struct tn_loader {
-  tn_env env; /* handle of the source */
+  tn_env env;
   tn_error_record record;
   tn_env *messages; /* the caller's env, for messages */
   tn_loader_options options;
-  const tn_source *source;
-  void *self;              /* the open source */
-  tn_folded_source folded; /* `source`, where options.fold divides that of the options */
-  bool opened;
+  tn_open_source *open;
+  const tn_source *source; /* its, */
+  void *self;              /* and its self */
   tn_transform_chain chain;
   tn_sample_cache cache;
   bool keeps;                     /* samples are cached */

@@ -228,12 +228,15 @@ static void feeder_take_size(const tn_feeder *f, int32_t split, tn_loader_option
     options->transforms = s->data[split].sized[f->size];
 }
 
-static tn_status feeder_prepare(tn_feeder *f, int32_t split, tn_loader **opened, const tn_program *program) {
+/* `before`: a feeder of the same split, whose open source is read; NULL: there is none. */
+static tn_status feeder_prepare(tn_feeder *f, int32_t split, const tn_feeder *before, tn_loader **opened,
+                                const tn_program *program) {
   const tn_data_setting *data = &f->run->settings.data[split];
   tn_loader_options options;
   TN_TRY(tn_feeder_options(f->run, split, NULL, f->slots, &options));
   f->rank_batch = options.batch;
   f->accumulate = options.accumulate;
+  options.like = before != NULL ? before->loader : NULL;
   feeder_take_size(f, split, &options);
   TN_TRY(feeder_take_loader(f, split, &options, opened));
   TN_TRY(feeder_check_inputs(f, split, program));
@@ -252,14 +255,14 @@ static tn_status feeder_prepare(tn_feeder *f, int32_t split, tn_loader **opened,
 }
 
 /* `feeder` has what the caller gives. */
-static tn_status feeder_create(const tn_feeder *feeder, int32_t split, tn_loader **opened,
-                               const tn_program *program, tn_feeder **out) {
+static tn_status feeder_create(const tn_feeder *feeder, int32_t split, const tn_feeder *before,
+                               tn_loader **opened, const tn_program *program, tn_feeder **out) {
   *out = NULL;
   tn_feeder *f = tn_alloc(&feeder->run->env, sizeof *f);
   if (f == NULL) return TN_ENOMEM;
   *f = *feeder;
   f->arena = tn_arena_new(&f->run->env);
-  tn_status status = feeder_prepare(f, split, opened, program);
+  tn_status status = feeder_prepare(f, split, before, opened, program);
   if (status == TN_OK)
     *out = f;
   else
@@ -271,14 +274,15 @@ tn_status tn_feeder_create(tn_run *run, int32_t split, tn_loader **opened, tn_ex
                            int32_t index, const tn_program *program, int32_t slots, tn_feeder **out) {
   const tn_feeder f = {
       .run = run, .executor = executor, .index = index, .slots = slots, .size = TN_MAX_LENGTHS};
-  return feeder_create(&f, split, opened, program, out);
+  return feeder_create(&f, split, NULL, opened, program, out);
 }
 
-tn_status tn_feeder_create_sized(tn_run *run, int32_t size, tn_executor *executor, int32_t index,
-                                 const tn_program *program, int32_t slots, tn_feeder **out) {
-  const tn_feeder f = {.run = run, .executor = executor, .index = index, .slots = slots, .size = size};
+tn_status tn_feeder_create_sized(const tn_feeder *before, int32_t size, int32_t index,
+                                 const tn_program *program, tn_feeder **out) {
+  const tn_feeder f = {
+      .run = before->run, .executor = before->executor, .index = index, .slots = before->slots, .size = size};
   tn_loader *none = NULL;
-  return feeder_create(&f, TN_SPLIT_TRAIN, &none, program, out);
+  return feeder_create(&f, TN_SPLIT_TRAIN, before, &none, program, out);
 }
 
 tn_status tn_feeder_require(tn_run *run, tn_status status) {

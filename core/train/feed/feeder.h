@@ -9,9 +9,10 @@ typedef struct tn_feeder tn_feeder;
  * inputs of `program`. Fields of another type and inputs without a field are errors. */
 tn_status tn_feeder_create(tn_run *run, int32_t split, tn_loader **opened, tn_executor *executor,
                            int32_t index, const tn_program *program, int32_t slots, tn_feeder **feeder);
-/* A feeder of training samples of a size, counted from 0, of [model] sizes, for the program of that size. */
-tn_status tn_feeder_create_sized(tn_run *run, int32_t size, tn_executor *executor, int32_t index,
-                                 const tn_program *program, int32_t slots, tn_feeder **feeder);
+/* A feeder of training samples of a size, counted from 0, of [model] sizes, for the program of that size, in
+ * place of `before`, whose open source it reads. */
+tn_status tn_feeder_create_sized(const tn_feeder *before, int32_t size, int32_t index,
+                                 const tn_program *program, tn_feeder **feeder);
 /* Opens the loader of a split before the programs are compiled, for tn_program_request.loaders; while
  * planning only one whose transforms the device may apply, since a plan needs no other data. *loader is NULL
  * if the data cannot be opened, which tn_feeder_create reports, and a plan with a warning. The caller

@@ -3,13 +3,14 @@
 
 tn_status tn_training_open_samples(tn_training *t) {
   tn_run *run = t->run;
-  if (run->settings.run.samples > 0 && t->valid == NULL)
+  if (run->settings.run.samples == 0) return TN_OK;
+  if (t->valid == NULL)
     return tn_failf(
         &run->env, TN_EINVAL,
         "%s: [run] samples = %lld: the run has no validation data, whose first samples are shown; "
         "expected them in [data.valid], or by [data] fold",
         tn_settings_where(&run->ini, "run", "samples"), (long long)run->settings.run.samples);
-  return tn_samples_open(run, &t->set, t->executor, t->slots, &t->samples);
+  return tn_samples_open(run, tn_feeder_loader(t->valid), &t->set, t->executor, t->slots, &t->samples);
 }
 
 tn_status tn_training_show_samples(tn_training *t) {

@@ -40,8 +40,8 @@ static tn_status sizes_replace_feeder(tn_training *t, int32_t size) {
   tn_feeder *feeder = NULL;
   TN_TRY(tn_training_pause_profile(t));
   TN_TRY(tn_feeder_stop(t->train));
-  tn_status status = tn_feeder_create_sized(t->run, size, t->executor, t->set.index[which],
-                                            t->set.programs[which], t->slots, &feeder);
+  tn_status status =
+      tn_feeder_create_sized(t->train, size, t->set.index[which], t->set.programs[which], &feeder);
   TN_TRY(tn_feeder_require(t->run, status));
   tn_step_profile_set_loader(t->profiling.taken, tn_feeder_profiled_loader(feeder));
   tn_feeder_destroy(t->train);

@@ -12,9 +12,11 @@
 /* ---- reading ---- */
 
 /* A batch of the first samples of validation, on any rank the same. All transforms are the host's. */
-static tn_status set_options(tn_sample_set *set, int64_t *longest, tn_loader_options *options) {
+static tn_status set_options(tn_sample_set *set, const tn_loader *valid, int64_t *longest,
+                             tn_loader_options *options) {
   tn_run *run = set->run;
   TN_TRY(tn_feeder_options(run, TN_SPLIT_VALID, NULL, 1, options));
+  options->like = valid;
   options->batch = set->batch;
   options->shard = 0;
   options->shards = 1;
@@ -74,13 +76,13 @@ static tn_status set_read_batch(tn_sample_set *set, tn_loader *loader, tn_batch 
   return tn_loader_wait(loader, &set->n);
 }
 
-static tn_status set_read(tn_sample_set *set, const tn_program *program) {
+static tn_status set_read(tn_sample_set *set, const tn_loader *valid, const tn_program *program) {
   tn_env *env = &set->run->env;
   tn_loader_options options;
   tn_loader *loader = NULL;
   tn_batch batch = {.ids = NULL};
   int64_t longest;
-  TN_TRY(set_options(set, &longest, &options));
+  TN_TRY(set_options(set, valid, &longest, &options));
   TN_TRY(tn_loader_create(env, &options, &loader));
   size_t most = (size_t)(tn_loader_field_count(loader) + program->n_outputs);
   set->values = tn_arena_alloc(&set->arena, tn_size_mul(most, sizeof *set->values));
@@ -134,9 +136,10 @@ const char *tn_sample_class_name(const tn_sample_set *set, const char *target, i
 
 /* ---- */
 
-tn_status tn_sample_set_read(tn_run *run, const tn_program *program, int64_t samples, tn_sample_set *set) {
+tn_status tn_sample_set_read(tn_run *run, const tn_loader *valid, const tn_program *program, int64_t samples,
+                             tn_sample_set *set) {
   *set = (tn_sample_set){.run = run, .arena = tn_arena_new(&run->env), .batch = samples};
-  TN_TRY(set_read(set, program));
+  TN_TRY(set_read(set, valid, program));
   TN_TRY(set_check_inputs(set, program));
   return set_open_names(set);
 }

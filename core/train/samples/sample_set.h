@@ -36,9 +36,10 @@ typedef struct tn_sample_set {
   tn_tokenizer *tokenizer; /* NULL: tokens are shown as numbers */
 } tn_sample_set;
 
-/* Reads the first samples of the validation data for a program, and makes room for its outputs. The caller
- * calls tn_sample_set_free, also after a failure. */
-tn_status tn_sample_set_read(tn_run *run, const tn_program *program, int64_t samples, tn_sample_set *set);
+/* Reads the first samples of the validation data, of which the run has a loader, for a program, and makes
+ * room for its outputs. The caller calls tn_sample_set_free, also after a failure. */
+tn_status tn_sample_set_read(tn_run *run, const tn_loader *valid, const tn_program *program, int64_t samples,
+                             tn_sample_set *set);
 void tn_sample_set_free(tn_sample_set *set);
 
 /* The value of a name and a role; NULL where the set lacks it. */

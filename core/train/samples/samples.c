@@ -72,25 +72,24 @@ static tn_status samples_choose_views(tn_samples *s) {
 
 /* ---- opening ---- */
 
-static tn_status samples_prepare(tn_samples *s, tn_program_set *set, int32_t slots) {
+static tn_status samples_prepare(tn_samples *s, const tn_loader *valid, tn_program_set *set, int32_t slots) {
   TN_TRY(tn_control_block_bind(&set->arena, s->executor, s->index, slots, &set->update, &s->control_block));
-  TN_TRY(tn_sample_set_read(s->run, s->program, s->run->settings.run.samples, &s->set));
+  TN_TRY(tn_sample_set_read(s->run, valid, s->program, s->run->settings.run.samples, &s->set));
   TN_TRY(samples_choose_views(s));
   TN_TRY(tn_continuation_find(&s->set, &s->continuation));
   return tn_sample_media_start(&s->set, &s->media);
 }
 
-tn_status tn_samples_open(tn_run *run, tn_program_set *set, tn_executor *executor, int32_t slots,
-                          tn_samples **samples) {
+tn_status tn_samples_open(tn_run *run, const tn_loader *valid, tn_program_set *set, tn_executor *executor,
+                          int32_t slots, tn_samples **samples) {
   *samples = NULL;
-  if (run->settings.run.samples == 0) return TN_OK;
   tn_samples *s = tn_alloc(&run->env, sizeof *s);
   if (s == NULL) return TN_ENOMEM;
   s->run = run;
   s->executor = executor;
   s->program = set->programs[TN_PROGRAM_SAMPLES];
   s->index = set->index[TN_PROGRAM_SAMPLES];
-  tn_status status = samples_prepare(s, set, slots);
+  tn_status status = samples_prepare(s, valid, set, slots);
   if (status == TN_OK)
     *samples = s;
   else

@@ -64,6 +64,51 @@ static void weights_and_ids_may_be_absent(void **state) {
   tn_loader_destroy(loader);
 }
 
+/* The second loader outlives the first, and reads what it would read by itself. */
+static void loaders_share_an_open_source(void **state) {
+  (void)state;
+  int32_t opens[2] = {0, 0};
+  numbers source = {.count = 40, .opens = opens};
+  tn_loader_options options = options_for(&source), other = options;
+  tn_loader *first = make(&options);
+  other.transforms = augment;
+  other.n_transforms = 2;
+  tn_loader *alone = make(&other);
+  uint64_t expected = hash_epoch(alone, 1, 0);
+  tn_loader_destroy(alone);
+  assert_true(opens[0] == 2 && opens[1] == 1);
+  other.like = first;
+  tn_loader *second = make(&other);
+  assert_int_equal(opens[0], 2);
+  tn_loader_destroy(first);
+  assert_int_equal(opens[1], 1);
+  assert_true(hash_epoch(second, 1, 0) == expected);
+  tn_loader_destroy(second);
+  assert_int_equal(opens[1], 2);
+}
+
+/* Options of another source, another part, and a stream, which has one position. */
+static void another_source_is_opened_beside_the_first(void **state) {
+  (void)state;
+  int32_t opens[2] = {0, 0};
+  numbers source = {.count = 40, .opens = opens}, more = {.count = 80, .opens = opens};
+  tn_loader_options options = options_for(&source), others[4] = {options, options, options, options};
+  others[0].source_options = &more;
+  others[1].split = TN_SPLIT_VALID;
+  others[2].fold = (tn_data_fold){1, 4, false};
+  others[3].source = &numbers_stream;
+  for (int i = 0; i < 4; i++) {
+    if (i == 3) options.source = &numbers_stream;
+    tn_loader *first = make(&options);
+    others[i].like = first;
+    tn_loader *second = make(&others[i]);
+    assert_int_equal(opens[0], 2 * i + 2);
+    tn_loader_destroy(second);
+    tn_loader_destroy(first);
+    assert_int_equal(opens[1], 2 * i + 2);
+  }
+}
+
 static void order_and_augmentation_do_not_depend_on_workers(void **state) {
   (void)state;
   static const int32_t workers[] = {0, 1, 4};
@@ -592,6 +637,8 @@ int main(void) {
       cmocka_unit_test_setup(batches_arrive_in_order_with_ids_and_weights, start),
       cmocka_unit_test_setup(the_short_last_batch_is_padded_with_weight_zero, start),
       cmocka_unit_test_setup(weights_and_ids_may_be_absent, start),
+      cmocka_unit_test_setup(loaders_share_an_open_source, start),
+      cmocka_unit_test_setup(another_source_is_opened_beside_the_first, start),
       cmocka_unit_test_setup(order_and_augmentation_do_not_depend_on_workers, start),
       cmocka_unit_test_setup(every_epoch_visits_every_sample_in_another_order, start),
       cmocka_unit_test_setup(another_seed_gives_another_order_and_other_augmentation, start),

@@ -16,6 +16,7 @@ static tn_status numbers_open(tn_env *env, const void *options, int32_t split, u
   opened *o = tn_new(env, sizeof(*o));
   if (o == NULL) return TN_ENOMEM;
   o->options = *(const numbers *)options;
+  if (o->options.opens != NULL) o->options.opens[0]++;
   o->fields[0] =
       (tn_field){sizeof(tn_field), "x", {TN_F32, 1, {o->options.vary ? -1 : 4}}, TN_FIELD_INPUT, 0, NULL};
   o->fields[1] = (tn_field){sizeof(tn_field), "y", {TN_I32, 0, {0}}, TN_FIELD_TARGET, 10, NULL};
@@ -23,7 +24,11 @@ static tn_status numbers_open(tn_env *env, const void *options, int32_t split, u
   return TN_OK;
 }
 
-static void numbers_close(tn_env *env, void *source) { tn_delete(env, source); }
+static void numbers_close(tn_env *env, void *source) {
+  const opened *o = source;
+  if (o->options.opens != NULL) o->options.opens[1]++;
+  tn_delete(env, source);
+}
 
 static tn_status numbers_describe(tn_env *env, void *source, tn_description *description) {
   (void)env;
