@@ -42,6 +42,15 @@ tn_status tn_mistakes_note(const void *handle, tn_arena *arena, tn_mistakes *mis
   return TN_OK;
 }
 
+tn_status tn_mistakes_add(tn_arena *arena, tn_mistakes *mistakes, const char *more) {
+  for (int32_t i = 0; i < mistakes->n; i++) {
+    const char *text = tn_arena_printf(arena, "%s%s", mistakes->v[i], more);
+    if (text == NULL) return TN_ENOMEM;
+    mistakes->v[i] = text;
+  }
+  return TN_OK;
+}
+
 tn_status tn_mistakes_tell(const void *handle, const tn_mistakes *mistakes) {
   if (mistakes->n == 0) return TN_OK;
   return tn_fail_lines(handle, TN_EINVAL, mistakes->v, mistakes->n, TN_MISTAKES_TOLD);

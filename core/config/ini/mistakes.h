@@ -20,5 +20,8 @@ typedef struct tn_mistakes {
  * TN_MISTAKES_KEPT texts are kept. */
 tn_status tn_mistakes_note(const void *handle, tn_arena *arena, tn_mistakes *mistakes, tn_status status);
 
+/* Appends `more` to all texts that are kept. */
+tn_status tn_mistakes_add(tn_arena *arena, tn_mistakes *mistakes, const char *more);
+
 /* TN_OK without mistakes; otherwise fails with their texts, a line each, TN_MISTAKES_TOLD at most. */
 tn_status tn_mistakes_tell(const void *handle, const tn_mistakes *mistakes);

@@ -16,6 +16,13 @@ static tn_status sizes_refuse_state(tn_run *run, const tn_placement *known, cons
       tn_type_format(&known->type, there), (long long)tn_settings_longest(&run->settings));
 }
 
+tn_status tn_sizes_name_failure(tn_run *run, int64_t size) {
+  const char *more = tn_arena_printf(&run->ini.arena, " (at %lld of [model] %s, not at %lld)",
+                                     (long long)size, tn_settings_lengths_key(&run->settings),
+                                     (long long)tn_settings_longest(&run->settings));
+  return more != NULL ? tn_mistakes_add(&run->ini.arena, &run->ini.mistakes, more) : TN_ENOMEM;
+}
+
 tn_status tn_sizes_check_states(tn_run *run, const tn_state_map *map, const tn_graph *graph, int64_t size) {
   for (size_t i = 0; i < graph->states.n; i++) {
     const tn_gstate *state = &graph->states.v[i];

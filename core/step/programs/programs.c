@@ -285,7 +285,9 @@ static tn_status programs_build_graph(tn_run *run, const tn_program_request *req
   tn_model model;
   TN_TRY(tn_check_stop(&run->env));
   tn_status status = programs_build_model(run, request, which, set, &model);
-  if (status == TN_EINVAL && run->emit == NULL) return programs_check_model(run, request, which, NULL);
+  if (status == TN_EINVAL && run->emit == NULL)
+    return tn_program_shorter(which) >= 0 ? tn_sizes_name_failure(run, tn_program_length(run, request, which))
+                                          : programs_check_model(run, request, which, NULL);
   if (status != TN_OK) return status;
   status = programs_check_model(run, request, which, &model);
   if (status == TN_OK && tn_program_shorter(which) >= 0)

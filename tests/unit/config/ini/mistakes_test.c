@@ -27,6 +27,10 @@ static void mistakes_are_told_in_the_order_of_their_lines(void **state) {
   assert_int_equal(all.n, 3);
   assert_int_equal(tn_mistakes_tell(&t, &all), TN_EINVAL);
   assert_string_equal(tn_error_text(&t), "a.ini:4: first\na.ini:12: second\na.ini:30: third");
+  assert_int_equal(tn_mistakes_add(&arena, &all, " (at 8)"), TN_OK);
+  assert_int_equal(tn_mistakes_tell(&t, &all), TN_EINVAL);
+  assert_string_equal(tn_error_text(&t),
+                      "a.ini:4: first (at 8)\na.ini:12: second (at 8)\na.ini:30: third (at 8)");
   assert_int_equal(tn_mistakes_note(&t, &arena, &all, TN_EINVAL), TN_OK); /* a told text is not noted again */
   assert_int_equal(all.n, 3);
   tn_arena_free(&arena);
