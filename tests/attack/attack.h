@@ -31,6 +31,9 @@ uint64_t attack_draw(uint64_t most);
 int attack_draw_between(int least, int most);
 #define ATTACK_PICK(list) ((list)[attack_draw(sizeof(list) / sizeof *(list))])
 
+/* The file that a known attack is on, in place of a drawn one (known.h); NULL: it is drawn. */
+const char *attack_target(void);
+
 /* ---- findings (main.c) ---- */
 
 typedef enum attack_kind {

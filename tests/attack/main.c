@@ -34,7 +34,7 @@ static char self[4096], program[4096], folder[256], described[1024];
 static double minutes = 1, slow = 1;
 static uint64_t seed, number;
 static bool seed_is_given, is_single;
-static const char *only;
+static const char *only, *target;
 static int family; /* the present one */
 
 /* ---- for the families ---- */
@@ -49,6 +49,8 @@ void attack_die(const char *format, ...) {
   va_end(args);
   exit(1);
 }
+
+const char *attack_target(void) { return target; }
 
 bool attack_is_single(void) { return is_single; }
 
@@ -87,6 +89,8 @@ static void attack_once(int which, uint64_t of_seed, uint64_t n) {
   if (!t->prepared && families[which]->prepare != NULL) families[which]->prepare();
   t->prepared = true;
   described[0] = '\0';
+  const known_attack *known = known_attack_find(families[which]->name, seed, number);
+  target = known != NULL ? known->target : NULL;
   attack_draw_from(families[which]->name, seed, number);
   families[which]->attack();
   t->attacks++;

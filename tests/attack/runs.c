@@ -6,7 +6,7 @@
 #include "tests/attack/runs.h"
 
 static const char runs_picture[] =
-    "[run]\nname = run\nepochs = 2\nseed = 3\nsave_every = 3\nthreads = 1\nprofile = 2\n"
+    "[run]\nname = run\nepochs = 2\nseed = 3\nsave_every = 3\nthreads = 1\nprofile = 2\nsamples = 2\n"
     "[data]\nsource = random\nshape = [1, 6, 6]\nclasses = 3\nsamples = 48\nbatch = 12\nworkers = 0\n"
     "[model]\ninputs = image: f32[1, 6, 6]\nlayers =\n"
     "    conv1: conv2d(4, kernel=3, bias=no)\n    bn1:   batch_norm\n           relu\n           "
@@ -17,7 +17,7 @@ static const char runs_picture[] =
     "[backend]\nuse = cpu\nautotune = no\n";
 
 static const char runs_text[] =
-    "[run]\nname = run\nepochs = 2\nseed = 5\nthreads = 1\n"
+    "[run]\nname = run\nepochs = 2\nseed = 5\nthreads = 1\nsamples = 2\n"
     "[data]\nsource = text\nfile = text.txt\ntokens = 8\nbatch = 4\nworkers = 0\n"
     "[model]\ninputs = tokens: i32[8]\ntargets = next: i32[8]\nlayers =\n"
     "    wte:  embedding(8, 8)\n    wpe:  positions(8) <- tokens\n    x:    add <- wte, wpe\n    qkv:  "

@@ -225,9 +225,23 @@ static void damage_look_outside(void) {
   attack_write_text("keep", damage_keep);
 }
 
+static const char *const damage_names[] = {"picture", "text"};
+
+/* The path of a file or folder in a run folder. That of a known attack does not depend on what else is there.
+ */
+static const char *damage_choose(int *kind) {
+  *kind = (int)attack_draw(2);
+  const char *drawn = damage_paths[*kind].v[attack_draw((uint64_t)damage_paths[*kind].n)],
+             *target = attack_target();
+  if (target == NULL) return drawn;
+  const char *path = strchr(target, '/') + 1;
+  *kind = strncmp(target, damage_names[1], strlen(damage_names[1])) == 0;
+  return path;
+}
+
 static void damage_run(void) {
-  int kind = (int)attack_draw(2);
-  const char *damaged = damage_paths[kind].v[attack_draw((uint64_t)damage_paths[kind].n)];
+  int kind;
+  const char *damaged = damage_choose(&kind);
   char path[4096], other[4096];
   damage_copy(kind);
   snprintf(path, sizeof path, "x/run/%s", damaged);
@@ -237,7 +251,7 @@ static void damage_run(void) {
   const char *words = replaced ? attack_replace(path) : damage_bytes(path);
   /* an empty "checkpoints" is that of a run before its first checkpoint */
   damage_is_removal = is_checkpoint && (!attack_exists(path) || strcmp(damaged, "checkpoints") == 0);
-  attack_describe("%s/%s: %s", kind == 0 ? "picture" : "text", damaged, words);
+  attack_describe("%s/%s: %s", damage_names[kind], damaged, words);
   if (!replaced && attack_same_files(path, other)) return;
   damage_verify(damaged);
   for (int i = 0; i < READERS; i++)
