@@ -39,14 +39,15 @@ tn_status class_weights(tn_build *b, const cross_entropy_options *o, tn_val like
 
 /* The weight of each target's class, which is 0 where the target is no class. */
 static tn_val class_weight_of_target(tn_build *b, const cross_entropy_options *o, tn_val weights) {
-  tn_type type = *tn_val_type(b, tn_build_in(b, 0));
-  tn_val target = tn_build_in(b, 1);
-  tn_type classes = {tn_val_type(b, target)->dtype, type.rank, {0}};
-  int64_t axis = class_axis(o, &type), dims[TN_MAX_RANK];
-  for (int32_t i = 0; i < type.rank; i++) dims[i] = i == axis ? 1 : type.dims[i];
-  for (int32_t i = 0; i < type.rank; i++) classes.dims[i] = i == axis ? type.dims[i] : 1;
-  tn_val own = tn_eq(b, tn_iota(b, &classes, axis), tn_reshape(b, target, type.rank, dims));
-  return tn_reduce_sum(b, tn_where(b, own, weights, loss_number_like(b, weights, 0)), 1, &axis, 0);
+  tn_type type = *tn_val_type(b, tn_build_in(b, 1));
+  int64_t rows = tn_type_count(&type), classes = o->weights.n;
+  tn_val target = tn_reshape(b, tn_build_in(b, 1), 1, &rows);
+  if (tn_dtype_size(type.dtype) < tn_dtype_size(TN_I32)) target = tn_to_dtype(b, target, TN_I32);
+  tn_val first = loss_number_like(b, target, 0), end = loss_number_like(b, target, (double)classes);
+  tn_val is_class = tn_and(b, tn_ge(b, target, first), tn_lt(b, target, end));
+  tn_val own = tn_gather(b, tn_reshape(b, weights, 1, &classes), tn_where(b, is_class, target, first), 0);
+  own = tn_where(b, is_class, own, loss_number_like(b, own, 0));
+  return tn_reshape(b, own, type.rank, type.dims);
 }
 
 /* With label smoothing s, the loss of a sample with the class y is (1 - s) w_y loss - s / C sum_k w_k log
