@@ -96,6 +96,26 @@ bool tn_program_is_training(int32_t which) {
   return tn_program_updates(which) || kind == TN_PROGRAM_WEIGH || kind == TN_PROGRAM_MICRO;
 }
 
+int32_t tn_program_shown(const tn_program_request *request) {
+  return request->batch[TN_PROGRAM_STEP] > 0 ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT;
+}
+
+int64_t tn_program_batch(const tn_run *run, const tn_program_request *request, int32_t which) {
+  int32_t kind = tn_program_kind(which);
+  if (tn_program_phase(which) >= run->settings.n_phases) return 0;
+  int32_t shorter = tn_program_shorter(which);
+  if (shorter >= 0 && (!request->all_lengths || shorter >= run->settings.n_lengths - 1 ||
+                       run->ini.mistakes.n > 0 /* the program of the longest length has noted them */))
+    return 0;
+  if (shorter >= 0 && kind == TN_PROGRAM_EVAL && run->settings.sizes) return 0; /* it has the largest */
+  if (kind == TN_PROGRAM_WATCH)
+    return request->watched && run->settings.run.watch > 0 ? request->batch[TN_PROGRAM_STEP] : 0;
+  if (kind == TN_PROGRAM_SAMPLES)
+    return request->watched && request->batch[TN_PROGRAM_EVAL] > 0 ? run->settings.run.samples : 0;
+  if (kind != TN_PROGRAM_WEIGH && kind != TN_PROGRAM_MICRO) return request->batch[kind];
+  return run->settings.optimizer.accumulate > 1 ? request->batch[TN_PROGRAM_STEP] : 0;
+}
+
 enum { WITH_LENGTHS = 1, WITH_SIZES = 2, WITH_BOTH = WITH_LENGTHS | WITH_SIZES };
 
 /* The key of the run that wants programs of one length, or of one size; NULL where no key does. A batch has

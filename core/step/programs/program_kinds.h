@@ -29,6 +29,11 @@ bool tn_program_is_training(int32_t which);
 /* Whether it updates the parameters: STEP and WATCH. */
 bool tn_program_updates(int32_t which);
 
+/* The program that dumps and reports show: the training step, or the model if the step is not requested. */
+int32_t tn_program_shown(const tn_program_request *request);
+/* The batch of a program; 0: it is not requested. */
+int64_t tn_program_batch(const tn_run *run, const tn_program_request *request, int32_t which);
+
 /* Programs of several lengths have no variants of their own for phases, micro-batches and ranks: TN_EINVAL.
  */
 tn_status tn_programs_check_lengths(tn_run *run, const tn_program_request *request);

@@ -97,7 +97,7 @@ typedef struct tn_program_set {
 /* The scheduled options of the update of a phase. */
 const tn_update_info *tn_phase_update(const tn_program_set *set, const tn_settings *settings, int32_t phase);
 
-/* The passes of programs.c, which precede those of tn_compile; NULL-terminated. */
+/* The passes of program_graph.c and programs.c, which precede those of tn_compile; NULL-terminated. */
 extern const char *const tn_graph_passes[];
 
 tn_status tn_programs_compile(tn_run *run, const tn_target *target, const tn_program_request *request,
