@@ -13,7 +13,8 @@
  *   launch.c              the launches of a part
  *   capture.c             parts recorded once and replayed
  *   loop.c                loops: a body's launches, repeated for each step
- *   bound_program.c       preparing kernels, binding addresses, making events
+ *   prepared_steps.c      preparing kernels, and those that decline
+ *   bound_program.c       binding addresses, making events
  *   run.c                 one run of a program on a slot
  *   state_io.c            state between device and host
  *   executor.c            creating and destroying an executor
@@ -243,6 +244,13 @@ tn_status tn_captures_find_chain(tn_executor *e, tn_bound_program *bound, int32_
                                  void **capture);
 /* NULL: the part has no capture. */
 void *tn_captures_find(const tn_bound_program *bound, int32_t part, int32_t slot);
+
+/* ---- prepared_steps.c ---- */
+
+/* Prepares the kernels of all steps, into bound->prepared. TN_EUNSUPPORTED: kernels have declined, and are
+ * noted. */
+tn_status tn_prepared_steps_create(tn_executor *e, tn_bound_program *bound);
+void tn_prepared_steps_destroy(tn_executor *e, tn_bound_program *bound);
 
 /* ---- bound_program.c ---- */
 

@@ -69,7 +69,7 @@ bool tn_comm_memory_free(tn_device *device, void *address, int64_t bytes);
 tn_status tn_device_wait_event(tn_device *device, void *event);
 tn_status tn_device_wait_stream(tn_device *device, void *stream);
 
-/* ---- for bound_program.c ---- */
+/* ---- for prepared_steps.c and bound_program.c ---- */
 
 /* Prepares a step whose kernel is one of collectives; tn_collective_release frees it. */
 tn_status tn_collective_prepare(tn_executor *e, const tn_program *program, const tn_step *step,
