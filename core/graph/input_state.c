@@ -1,22 +1,22 @@
 /* core/graph/input_state.c: the descriptors of the ops `input` and `state`. */
 #include "core/graph/input_state.h"
 
+/* The result has the type that the attributes have. */
+static tn_status input_state_infer(tn_infer *n, const tn_type *type, const char *example) {
+  if (type->dtype == TN_ANY)
+    return tn_fail(n, TN_EINVAL, NULL, "the type is missing, expected one as in `%s`", example);
+  n->node.out[0] = *type;
+  return TN_OK;
+}
+
 static tn_status input_infer(tn_infer *n) {
   const tn_input_attributes *a = n->node.attributes;
-  if (a->type.dtype == TN_ANY)
-    return tn_fail(n, TN_EINVAL, NULL,
-                   "the type is missing, expected one as in `x: f32[8, 3] = input(name=x)`");
-  n->node.out[0] = a->type;
-  return TN_OK;
+  return input_state_infer(n, &a->type, "x: f32[8, 3] = input(name=x)");
 }
 
 static tn_status state_infer(tn_infer *n) {
   const tn_state_attributes *a = n->node.attributes;
-  if (a->type.dtype == TN_ANY)
-    return tn_fail(n, TN_EINVAL, NULL,
-                   "the type is missing, expected one as in `w: f32[8, 3] = state(path=w)`");
-  n->node.out[0] = a->type;
-  return TN_OK;
+  return input_state_infer(n, &a->type, "w: f32[8, 3] = state(path=w)");
 }
 
 static const tn_option input_options[] = {

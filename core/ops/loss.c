@@ -35,15 +35,23 @@ static bool softmax_yield_empty(tn_build *b, const tn_type *type) {
   return true;
 }
 
-static tn_status softmax_decompose(tn_build *b, const void *attributes) {
-  const tn_axis_attributes *a = attributes;
+static tn_status softmax_decompose_as(tn_build *b, const tn_axis_attributes *a, bool logarithm) {
   tn_type type = tn_ops_type(b, tn_build_in(b, 0));
   bool reduced[TN_MAX_RANK];
   softmax_mark_axis(a->axis, type.rank, reduced);
   if (softmax_yield_empty(b, &type)) return TN_OK;
   shifted s = softmax_shift(b, tn_ops_wide(b, tn_build_in(b, 0)), reduced);
-  tn_build_yield(b, 0, tn_to_dtype(b, tn_div(b, s.exp, s.sum), type.dtype));
+  tn_val y = logarithm ? tn_sub(b, s.x, tn_log(b, s.sum)) : tn_div(b, s.exp, s.sum);
+  tn_build_yield(b, 0, tn_to_dtype(b, y, type.dtype));
   return TN_OK;
+}
+
+static tn_status softmax_decompose(tn_build *b, const void *attributes) {
+  return softmax_decompose_as(b, attributes, false);
+}
+
+static tn_status log_softmax_decompose(tn_build *b, const void *attributes) {
+  return softmax_decompose_as(b, attributes, true);
 }
 
 /* dx = y (dy - sum(dy y)) */
@@ -55,17 +63,6 @@ static tn_status softmax_grad(tn_build *b, const void *attributes) {
   softmax_mark_axis(a->axis, type.rank, reduced);
   tn_val total = tn_ops_reduce(b, "reduce_sum", tn_mul(b, dy, y), reduced);
   tn_build_yield(b, 0, tn_to_dtype(b, tn_mul(b, y, tn_sub(b, dy, total)), type.dtype));
-  return TN_OK;
-}
-
-static tn_status log_softmax_decompose(tn_build *b, const void *attributes) {
-  const tn_axis_attributes *a = attributes;
-  tn_type type = tn_ops_type(b, tn_build_in(b, 0));
-  bool reduced[TN_MAX_RANK];
-  softmax_mark_axis(a->axis, type.rank, reduced);
-  if (softmax_yield_empty(b, &type)) return TN_OK;
-  shifted s = softmax_shift(b, tn_ops_wide(b, tn_build_in(b, 0)), reduced);
-  tn_build_yield(b, 0, tn_to_dtype(b, tn_sub(b, s.x, tn_log(b, s.sum)), type.dtype));
   return TN_OK;
 }
 

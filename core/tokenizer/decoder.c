@@ -8,18 +8,6 @@
 
 /* ---- reading ---- */
 
-static tn_status decoder_read(tn_tokenizer *t, const tn_json_place *place, int32_t depth);
-
-static tn_status decoder_read_sequence(tn_tokenizer *t, const tn_json_place *place, int32_t depth) {
-  tn_json_place list = tn_json_member(place, "decoders");
-  if (depth > 4) return tn_json_fail(place, TN_EUNSUPPORTED, "sequences within sequences");
-  for (size_t i = 0; i < json_array_size(list.node); i++) {
-    tn_json_place element = tn_json_element(&list, i);
-    TN_TRY(decoder_read(t, &element, depth + 1));
-  }
-  return TN_OK;
-}
-
 static tn_status decoder_keep(tn_tokenizer *t, const char *text, size_t bytes, tn_decode_step *step) {
   step->text = tn_json_keep(t, text, bytes);
   step->bytes = bytes;
@@ -96,7 +84,7 @@ static tn_status decoder_read(tn_tokenizer *t, const tn_json_place *place, int32
   int32_t number;
   tn_decoder_parts *d = &t->decoder;
   TN_TRY(tn_json_read_word(place, "type", names, 9, -1, &number));
-  if (number == 8) return decoder_read_sequence(t, place, depth);
+  if (number == 8) return tn_json_read_sequence(t, place, "decoders", decoder_read, depth);
   if (number == 7) return d->fused = true, TN_OK;
   if (d->fused) return decoder_read_last(t, place, number);
   if (number == 6 || (number == 5 && !d->byte_fallback)) {

@@ -48,6 +48,10 @@ tn_status tn_json_read_character(const tn_json_place *place, const char *name, c
 /* The number of a word among `words`; the text has to be there unless `otherwise` is 0 or more. */
 tn_status tn_json_read_word(const tn_json_place *place, const char *name, const char *const *words,
                             int32_t n_words, int32_t otherwise, int32_t *number);
+/* Reads each step of a sequence, the list `name`. A step may be a sequence itself, to a depth of 5. */
+typedef tn_status tn_json_reader(tn_tokenizer *t, const tn_json_place *place, int32_t depth);
+tn_status tn_json_read_sequence(tn_tokenizer *t, const tn_json_place *place, const char *name,
+                                tn_json_reader *read, int32_t depth);
 /* Copies a text into the tokenizer's arena. */
 const char *tn_json_keep(tn_tokenizer *t, const char *text, size_t bytes);
 

@@ -94,6 +94,17 @@ tn_status tn_json_read_word(const tn_json_place *place, const char *name, const 
   return tn_json_fail(&member, TN_EUNSUPPORTED, "\"%.60s\" is not supported", word);
 }
 
+tn_status tn_json_read_sequence(tn_tokenizer *t, const tn_json_place *place, const char *name,
+                                tn_json_reader *read, int32_t depth) {
+  tn_json_place list = tn_json_member(place, name);
+  if (depth > 4) return tn_json_fail(place, TN_EUNSUPPORTED, "sequences within sequences");
+  for (size_t i = 0; i < json_array_size(list.node); i++) {
+    tn_json_place element = tn_json_element(&list, i);
+    TN_TRY(read(t, &element, depth + 1));
+  }
+  return TN_OK;
+}
+
 const char *tn_json_keep(tn_tokenizer *t, const char *text, size_t bytes) {
   char *kept = tn_arena_alloc(&t->arena, bytes + 1);
   if (kept != NULL && bytes > 0) memcpy(kept, text, bytes);

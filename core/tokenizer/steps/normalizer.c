@@ -5,18 +5,6 @@
 
 /* ---- reading ---- */
 
-static tn_status normalizer_read(tn_tokenizer *t, const tn_json_place *place, int32_t depth);
-
-static tn_status normalizer_read_sequence(tn_tokenizer *t, const tn_json_place *place, int32_t depth) {
-  tn_json_place list = tn_json_member(place, "normalizers");
-  if (depth > 4) return tn_json_fail(place, TN_EUNSUPPORTED, "sequences within sequences");
-  for (size_t i = 0; i < json_array_size(list.node); i++) {
-    tn_json_place element = tn_json_element(&list, i);
-    TN_TRY(normalizer_read(t, &element, depth + 1));
-  }
-  return TN_OK;
-}
-
 static tn_status normalizer_read_bert(const tn_json_place *place, tn_step *step) {
   TN_TRY(tn_json_read_flag(place, "clean_text", true, &step->clean));
   TN_TRY(tn_json_read_flag(place, "handle_chinese_chars", true, &step->chinese));
@@ -60,7 +48,7 @@ static tn_status normalizer_read(tn_tokenizer *t, const tn_json_place *place, in
   enum { N = sizeof names / sizeof *names };
   int32_t number;
   TN_TRY(tn_json_read_word(place, "type", names, N, -1, &number));
-  if (number == N - 1) return normalizer_read_sequence(t, place, depth);
+  if (number == N - 1) return tn_json_read_sequence(t, place, "normalizers", normalizer_read, depth);
   tn_step *step = tn_steps_add(&t->normalizers, place);
   if (step == NULL) return TN_EUNSUPPORTED;
   step->kind = kinds[number];

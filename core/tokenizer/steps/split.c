@@ -6,18 +6,6 @@
 
 /* ---- reading ---- */
 
-static tn_status split_read(tn_tokenizer *t, const tn_json_place *place, int32_t depth);
-
-static tn_status split_read_sequence(tn_tokenizer *t, const tn_json_place *place, int32_t depth) {
-  tn_json_place list = tn_json_member(place, "pretokenizers");
-  if (depth > 4) return tn_json_fail(place, TN_EUNSUPPORTED, "sequences within sequences");
-  for (size_t i = 0; i < json_array_size(list.node); i++) {
-    tn_json_place element = tn_json_element(&list, i);
-    TN_TRY(split_read(t, &element, depth + 1));
-  }
-  return TN_OK;
-}
-
 static tn_status split_read_behavior(const tn_json_place *place, int32_t otherwise, tn_step *step) {
   static const char *const names[] = {"Removed", "Isolated", "MergedWithPrevious", "MergedWithNext",
                                       "Contiguous"};
@@ -94,7 +82,7 @@ static tn_status split_read(tn_tokenizer *t, const tn_json_place *place, int32_t
   enum { N = sizeof names / sizeof *names };
   int32_t number;
   TN_TRY(tn_json_read_word(place, "type", names, N, -1, &number));
-  if (number == N - 1) return split_read_sequence(t, place, depth);
+  if (number == N - 1) return tn_json_read_sequence(t, place, "pretokenizers", split_read, depth);
   if (t->byte_level)
     return tn_json_fail(place, TN_EUNSUPPORTED, "a pre-tokenizer behind ByteLevel is not supported");
   tn_step *step = tn_steps_add(&t->splits, place);
