@@ -65,6 +65,8 @@ struct tn_loader {
   atomic_bool gave_up; /* a sample did not come within options.patience_s: no other is read */
 };
 
+/* prepare_loader.c: opens the source, and makes all that depends on it; messages are in loader->env. */
+tn_status tn_loader_prepare(tn_loader *loader);
 /* The position of a stream before sample k of the epoch. */
 int64_t tn_workers_stream_position(const tn_loader *loader, int64_t k);
 /* Starts the workers' threads; messages go to loader->messages. */
