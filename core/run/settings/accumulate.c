@@ -1,6 +1,6 @@
 /* core/run/settings/accumulate.c: [schedule.accumulate], the batches of each update
  * (docs/decisions/0115-batches-that-grow.md). */
-#include "core/run/settings/section_tables.h"
+#include "core/run/section_tables.h"
 
 tn_status tn_settings_schedule_accumulate(const tn_env *env, tn_ini *ini, const tn_settings *settings,
                                           tn_schedule_setting *s) {

@@ -2,7 +2,7 @@
  * weights of the model are frozen. */
 #include <math.h>
 
-#include "core/run/settings/section_tables.h"
+#include "core/run/section_tables.h"
 
 static bool adapters_is_section(const char *name) {
   return tn_text_equal(name, "adapt") || tn_text_starts(name, "adapt.");

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "core/config/options/options.h"
-#include "core/run/settings/section_tables.h"
+#include "core/run/section_tables.h"
 
 enum { MOST_PARTS = 100000 };
 

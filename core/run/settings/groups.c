@@ -1,7 +1,7 @@
 /* core/run/settings/groups.c: reads [group.NAME]: patterns of parameters, with options of their own. */
 #include <string.h>
 
-#include "core/run/settings/section_tables.h"
+#include "core/run/section_tables.h"
 
 static tn_status groups_check_freeze(tn_env *env, tn_ini *ini, const tn_section *section,
                                      tn_group_setting *group) {

@@ -1,7 +1,7 @@
 /* core/run/settings/idle_keys.c: refuses keys that would have no effect where they stand. */
 #include <stdio.h>
 
-#include "core/run/settings/section_tables.h"
+#include "core/run/section_tables.h"
 
 typedef struct idle_key {
   const char *name, *reason;

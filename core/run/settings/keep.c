@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/run/settings/section_tables.h"
+#include "core/run/section_tables.h"
 
 /* "5 epochs", "1000 steps" or a duration such as 2h. */
 static bool keep_parse(const char *text, tn_keep_every *every) {

@@ -2,7 +2,7 @@
  * [model] sizes, those of the dimension `size`, which varies between epochs. */
 #include <string.h>
 
-#include "core/run/settings/section_tables.h"
+#include "core/run/section_tables.h"
 
 enum { LENGTHS_USUAL_SIZE = 224 };
 

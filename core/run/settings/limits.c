@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/run/settings/section_tables.h"
+#include "core/run/section_tables.h"
 
 /* A number without a point counts batches, any other is a part. */
 static bool limit_parse(const char *text, tn_epoch_limit *limit) {

@@ -1,5 +1,5 @@
 /* core/run/settings/phases.c: [group.NAME] freeze: which parameters are frozen in which epochs. */
-#include "core/run/settings/section_tables.h"
+#include "core/run/section_tables.h"
 
 bool tn_settings_frozen_until(const char *freeze, int64_t *until) {
   static const char *const on[] = {"yes", "true", "on"}, *const off[] = {"no", "false", "off"};

@@ -1,7 +1,7 @@
 /* core/run/settings/prune.c: [prune]: weights that training sets to zero. */
 #include <stdio.h>
 
-#include "core/run/settings/section_tables.h"
+#include "core/run/section_tables.h"
 
 bool tn_prune_matches(const tn_prune_setting *setting, const char *path, const tn_type *type) {
   bool divides = setting->of == 0 || type->dims[type->rank - 1] % setting->of == 0;

@@ -1,5 +1,5 @@
 /* core/run/settings/quantize.c: [quantize]: layers that train with rounded inputs and weights. */
-#include "core/run/settings/section_tables.h"
+#include "core/run/section_tables.h"
 
 static tn_status quantize_check(tn_env *env, tn_ini *ini, const tn_settings *s) {
   const tn_quantize *q = &s->quantize;

@@ -1,7 +1,7 @@
 /* core/run/settings/read_links.c: [distributed] link, host_link, bucket and hang. */
 #include <stdlib.h>
 
-#include "core/run/settings/section_tables.h"
+#include "core/run/section_tables.h"
 
 /* Bytes a second in one direction, and the latency of a hop with what a collective's kernels or the network
  * stack add to it, of the order that NCCL's own model of its protocol `Simple` has. */

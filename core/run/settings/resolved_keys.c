@@ -2,7 +2,7 @@
  */
 #include <string.h>
 
-#include "core/run/settings/section_tables.h"
+#include "core/run/section_tables.h"
 
 typedef struct resolved_keys {
   tn_env *env;

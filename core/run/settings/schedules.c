@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/run/settings/section_tables.h"
+#include "core/run/section_tables.h"
 
 static const char PREFIX[] = "schedule.";
 

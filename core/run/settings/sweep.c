@@ -2,7 +2,7 @@
  * them, and other commands leave them alone. */
 #include <string.h>
 
-#include "core/run/settings/section_tables.h"
+#include "core/run/section_tables.h"
 
 tn_status tn_settings_read_sweep(tn_env *env, tn_ini *ini, tn_settings *s) {
   tn_section *section = tn_ini_section(ini, "sweep");

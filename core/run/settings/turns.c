@@ -1,7 +1,7 @@
 /* core/run/settings/turns.c: [phase NAME], the parts of a model that are trained in turn in every step. */
 #include <ctype.h>
 
-#include "core/run/settings/section_tables.h"
+#include "core/run/section_tables.h"
 
 #define PREFIX "phase "
 

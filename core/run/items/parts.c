@@ -1,8 +1,8 @@
-/* core/run/settings/parts.c: [source NAME]: sources that the source of [data] joins. */
+/* core/run/items/parts.c: [source NAME]: sources that the source of [data] joins. */
 #include <string.h>
 
 #include "core/base/text/word_list.h"
-#include "core/run/settings/section_tables.h"
+#include "core/run/section_tables.h"
 
 static const char PREFIX[] = "source ";
 

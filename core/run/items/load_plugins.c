@@ -1,9 +1,9 @@
-/* core/run/settings/load_plugins.c: loads the plugins of [plugins] load. */
+/* core/run/items/load_plugins.c: loads the plugins of [plugins] load. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/run/settings/section_tables.h"
+#include "core/run/section_tables.h"
 
 /* The argument of tn_registry_load for a word: a bare name unchanged, a path made absolute. */
 static char *plugins_path(tn_env *env, tn_ini *ini, const tn_key *key, const char *word) {

@@ -1,7 +1,7 @@
-/* core/run/settings/items.c: finds items by name, and reads the options of one section or item. */
+/* core/run/items/items.c: finds items by name, and reads the options of one section or item. */
 #include <string.h>
 
-#include "core/run/settings/section_tables.h"
+#include "core/run/section_tables.h"
 
 const char *tn_settings_where(tn_ini *ini, const char *section, const char *key) {
   tn_section *found = tn_ini_section(ini, section);

@@ -1,9 +1,9 @@
-/* core/run/settings/calls.c: items with their options as calls, `color_jitter(0.4)`: the list of [data]
+/* core/run/items/calls.c: items with their options as calls, `color_jitter(0.4)`: the list of [data]
  * transforms, and lists of transforms and schedules that others have among their options. */
 #include <string.h>
 
 #include "core/config/language/syntax.h"
-#include "core/run/settings/section_tables.h"
+#include "core/run/section_tables.h"
 
 /* The two kinds of lists. */
 static uint32_t calls_kind_of(const tn_option *option) {

@@ -1,7 +1,7 @@
-/* core/run/settings/replaced_items.c: removes the options of replaced items. `--set
+/* core/run/items/replaced_items.c: removes the options of replaced items. `--set
  * schedule.type=constant`, or a file that includes another one, replaces the schedule of the included file.
  * The options of the replaced schedule then belong to no item, so they are removed with it. */
-#include "core/run/settings/section_tables.h"
+#include "core/run/section_tables.h"
 
 /* A choice that was replaced by another one. */
 typedef struct tn_replaced_choice {

@@ -1,5 +1,5 @@
-/* core/run/settings/section_tables.c: the keys of the sections that Tenon itself defines. */
-#include "core/run/settings/section_tables.h"
+/* core/run/section_tables.c: the keys of the sections that Tenon itself defines. */
+#include "core/run/section_tables.h"
 
 static const tn_option run_rows[] = {
     TN_OPT(tn_run_section, name, TN_OPT_TEXT, "run", NULL, "name of the run, and of its folder in `output`"),

@@ -1,7 +1,7 @@
-/* core/run/settings/choices.c: sections whose key chooses an item, and which hold the options of both. */
+/* core/run/items/choices.c: sections whose key chooses an item, and which hold the options of both. */
 #include <string.h>
 
-#include "core/run/settings/section_tables.h"
+#include "core/run/section_tables.h"
 
 /* The name of the chosen item: the value of the key, or the table's default. */
 static const char *choices_name(tn_section *section, const tn_item *table, const char *key) {

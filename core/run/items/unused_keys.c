@@ -1,7 +1,7 @@
-/* core/run/settings/unused_keys.c: checks the sections and keys that were not read. */
+/* core/run/items/unused_keys.c: checks the sections and keys that were not read. */
 #include <string.h>
 
-#include "core/run/settings/section_tables.h"
+#include "core/run/section_tables.h"
 
 /* Reads [observer.NAME], [backend.NAME] or [communicator.NAME] of an item that this run does not open, so
  * that errors in it are reported. */

@@ -1,4 +1,4 @@
-/* core/run/settings/section_tables.h: the option tables of the sections that Tenon itself defines, private
+/* core/run/section_tables.h: the option tables of the sections that Tenon itself defines, private
  * to core/train. */
 #pragma once
 
