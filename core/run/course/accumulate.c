@@ -1,4 +1,4 @@
-/* core/run/settings/accumulate.c: [schedule.accumulate], the batches of each update
+/* core/run/course/accumulate.c: [schedule.accumulate], the batches of each update
  * (docs/decisions/0115-batches-that-grow.md). */
 #include "core/run/section_tables.h"
 

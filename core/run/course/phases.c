@@ -1,4 +1,4 @@
-/* core/run/settings/phases.c: [group.NAME] freeze: which parameters are frozen in which epochs. */
+/* core/run/course/phases.c: [group.NAME] freeze: which parameters are frozen in which epochs. */
 #include "core/run/section_tables.h"
 
 bool tn_settings_frozen_until(const char *freeze, int64_t *until) {

@@ -1,4 +1,4 @@
-/* core/run/settings/limits.c: the epochs that [run] limit_train, limit_valid and overfit shorten. */
+/* core/run/course/limits.c: the epochs that [run] limit_train, limit_valid and overfit shorten. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* core/run/settings/lengths.c: [model] lengths, the sizes of the dimension that varies between batches, and
+/* core/run/course/lengths.c: [model] lengths, the sizes of the dimension that varies between batches, and
  * [model] sizes, those of the dimension `size`, which varies between epochs. */
 #include <string.h>
 

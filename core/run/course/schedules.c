@@ -1,4 +1,4 @@
-/* core/run/settings/schedules.c: [schedule], [schedule.OPTION] and [schedule.OPTION.GROUP], with the reasons
+/* core/run/course/schedules.c: [schedule], [schedule.OPTION] and [schedule.OPTION.GROUP], with the reasons
  * in docs/decisions/0105-schedules-of-any-option.md. */
 #include <stdlib.h>
 #include <string.h>

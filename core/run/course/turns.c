@@ -1,4 +1,4 @@
-/* core/run/settings/turns.c: [phase NAME], the parts of a model that are trained in turn in every step. */
+/* core/run/course/turns.c: [phase NAME], the parts of a model that are trained in turn in every step. */
 #include <ctype.h>
 
 #include "core/run/section_tables.h"
