@@ -1,5 +1,5 @@
-/* core/records/folders/tensor_files.c: finds and opens the files of weights. */
-#include "core/records/folders/tensor_files.h"
+/* core/records/tensors/tensor_files.c: finds and opens the files of weights. */
+#include "core/records/tensors/tensor_files.h"
 
 #include <dirent.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-/* core/records/folders/compare_tensors.c: tn_compare_tensors. */
+/* core/records/tensors/compare_tensors.c: tn_compare_tensors. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "core/base/element.h"
-#include "core/records/folders/tensor_files.h"
+#include "core/records/tensors/tensor_files.h"
 #include "core/run/result.h"
 #include "tenon/folders.h"
 

@@ -1,4 +1,4 @@
-/* core/records/folders/verify_checkpoints.c: tn_verify_checkpoints. */
+/* core/records/tensors/verify_checkpoints.c: tn_verify_checkpoints. */
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -6,7 +6,7 @@
 #include "core/base/element.h"
 #include "core/base/file/file.h"
 #include "core/records/folders/run_records.h"
-#include "core/records/folders/tensor_files.h"
+#include "core/records/tensors/tensor_files.h"
 #include "core/records/runs/run_lock.h"
 #include "core/run/result.h"
 #include "tenon/folders.h"

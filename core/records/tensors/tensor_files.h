@@ -1,4 +1,4 @@
-/* core/records/folders/tensor_files.h: weights on the disk as one list of tensors. */
+/* core/records/tensors/tensor_files.h: weights on the disk as one list of tensors. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* core/records/folders/convert_tensors.c: tn_convert_tensors. */
+/* core/records/tensors/convert_tensors.c: tn_convert_tensors. */
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include "core/base/file/file.h"
 #include "core/base/text/text.h"
 #include "core/formats/npy.h"
-#include "core/records/folders/tensor_files.h"
+#include "core/records/tensors/tensor_files.h"
 #include "core/run/result.h"
 #include "tenon/folders.h"
 

@@ -1,9 +1,9 @@
-/* core/records/folders/show_tensors.c: tn_show_tensors. */
+/* core/records/tensors/show_tensors.c: tn_show_tensors. */
 #include <math.h>
 
 #include "core/base/element.h"
 #include "core/records/folders/run_records.h"
-#include "core/records/folders/tensor_files.h"
+#include "core/records/tensors/tensor_files.h"
 #include "core/run/result.h"
 #include "tenon/folders.h"
 

@@ -1,4 +1,4 @@
-/* core/records/folders/merge_adapters.c: tn_merge_adapters: the file of a base with W + s B A in place of W,
+/* core/records/tensors/merge_adapters.c: tn_merge_adapters: the file of a base with W + s B A in place of W,
  * and with the parameters that were trained in full. Names, order of dimensions and dtypes are those of the
  * base. */
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "core/base/element.h"
 #include "core/base/file/file.h"
 #include "core/records/checkpoints/adapter_merge.h"
-#include "core/records/folders/tensor_files.h"
+#include "core/records/tensors/tensor_files.h"
 #include "core/run/result.h"
 #include "tenon/folders.h"
 

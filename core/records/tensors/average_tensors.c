@@ -1,11 +1,11 @@
-/* core/records/folders/average_tensors.c: tn_average_tensors: the mean of several weights, tensor by tensor
+/* core/records/tensors/average_tensors.c: tn_average_tensors: the mean of several weights, tensor by tensor
  * ("model soups": Wortsman et al., ICML 2022). */
 #include <string.h>
 
 #include "core/base/element.h"
 #include "core/base/file/file.h"
 #include "core/base/text/text.h"
-#include "core/records/folders/tensor_files.h"
+#include "core/records/tensors/tensor_files.h"
 #include "core/run/result.h"
 #include "tenon/folders.h"
 
