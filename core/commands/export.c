@@ -7,7 +7,7 @@
 #include "core/export/onnx/onnx.h"
 #include "core/export/trained_model.h"
 #include "core/onnx/onnx.h"
-#include "core/records/checkpoints/target_units.h"
+#include "core/records/learnt/target_units.h"
 #include "core/run/result.h"
 
 enum { DEFAULT_OPSET = 17 };

@@ -4,7 +4,7 @@
 #include "core/step/graphs/incremental.h"
 #include "core/infer/prediction/load_trained.h"
 #include "core/infer/prediction/predict_classes.h"
-#include "core/records/checkpoints/vocabulary.h"
+#include "core/records/learnt/vocabulary.h"
 #include "core/step/checks/check_model.h"
 #include "core/tokenizer/calls.h"
 

@@ -5,7 +5,7 @@
 #include "core/base/rows.h"
 #include "core/distributed/ranks/devices.h"
 #include "core/infer/prediction/load_trained.h"
-#include "core/records/checkpoints/learnt.h"
+#include "core/records/learnt/learnt.h"
 #include "core/records/checkpoints/mapped_weights.h"
 #include "core/step/checks/check_model.h"
 #include "core/step/values/finite_rows.h"

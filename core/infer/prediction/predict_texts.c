@@ -4,7 +4,7 @@
 #include "core/model/model.h"
 #include "core/infer/prediction/decoder.h"
 #include "core/infer/prediction/predict_classes.h"
-#include "core/records/checkpoints/vocabulary.h"
+#include "core/records/learnt/vocabulary.h"
 #include "core/run/result.h"
 #include "core/tokenizer/calls.h"
 

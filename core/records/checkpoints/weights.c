@@ -8,10 +8,10 @@
 #include "core/formats/safetensors.h"
 #include "core/records/checkpoints/adapter_merge.h"
 #include "core/records/checkpoints/checkpoint_files.h"
-#include "core/records/checkpoints/class_names.h"
-#include "core/records/checkpoints/learnt.h"
+#include "core/records/learnt/class_names.h"
+#include "core/records/learnt/learnt.h"
 #include "core/records/checkpoints/stored_states.h"
-#include "core/records/checkpoints/target_units.h"
+#include "core/records/learnt/target_units.h"
 #include "core/records/checkpoints/weights_names.h"
 
 /* ---- what a file lacks and has too much ---- */

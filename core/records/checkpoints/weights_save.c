@@ -3,10 +3,10 @@
 
 #include "core/formats/safetensors.h"
 #include "core/records/checkpoints/adapter_note.h"
-#include "core/records/checkpoints/class_names.h"
-#include "core/records/checkpoints/learnt.h"
+#include "core/records/learnt/class_names.h"
+#include "core/records/learnt/learnt.h"
 #include "core/records/checkpoints/stored_states.h"
-#include "core/records/checkpoints/target_units.h"
+#include "core/records/learnt/target_units.h"
 #include "core/records/checkpoints/weights.h"
 
 static tn_status weights_append_state(tn_run *run, tn_executor *executor, const tn_stored_state *stored,

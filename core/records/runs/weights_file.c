@@ -4,7 +4,7 @@
 
 #include "core/base/text/text.h"
 #include "core/onnx/onnx.h"
-#include "core/records/checkpoints/learnt.h"
+#include "core/records/learnt/learnt.h"
 #include "core/records/checkpoints/weights_folder.h"
 #include "core/records/runs/run_differences.h"
 #include "core/records/runs/run_folder.h"

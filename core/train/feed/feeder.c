@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "core/base/system/system.h"
-#include "core/records/checkpoints/class_names.h"
-#include "core/records/checkpoints/learnt.h"
-#include "core/records/checkpoints/target_units.h"
+#include "core/records/learnt/class_names.h"
+#include "core/records/learnt/learnt.h"
+#include "core/records/learnt/target_units.h"
 #include "core/distributed/ranks/devices.h"
 #include "core/step/checks/check_model.h"
 

@@ -4,7 +4,7 @@
 
 #include "core/base/element.h"
 #include "core/base/rows.h"
-#include "core/records/checkpoints/vocabulary.h"
+#include "core/records/learnt/vocabulary.h"
 #include "core/step/checks/check_model.h"
 #include "core/tokenizer/calls.h"
 #include "core/train/feed/feeder.h"

@@ -2,7 +2,7 @@
 #include "tests/support/check_status.h"
 #include "tests/support/test_env.h"
 
-#include "core/records/checkpoints/vocabulary.h"
+#include "core/records/learnt/vocabulary.h"
 #include "core/tokenizer/calls.h"
 
 static test_env B;

@@ -1,4 +1,4 @@
-#include "core/records/checkpoints/class_names.h"
+#include "core/records/learnt/class_names.h"
 
 #include <jansson.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* core/records/checkpoints/learnt.h: what a source has learnt from the training data travels with the
+/* core/records/learnt/learnt.h: what a source has learnt from the training data travels with the
  * weights: files of weights have it in their metadata, as a JSON object with the source's text under its
  * name,
  * {"table": {...}} (docs/decisions/0077-learnt-state.md). */

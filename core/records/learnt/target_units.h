@@ -1,4 +1,4 @@
-/* core/records/checkpoints/target_units.h: the units of targets travel with the weights: files of weights
+/* core/records/learnt/target_units.h: the units of targets travel with the weights: files of weights
  * have them in their metadata, as a JSON object with two lists for each target that the source has scaled,
  * {"price": {"scale": [2.5], "shift": [10]}} (tn_field.scale). */
 #pragma once

@@ -1,4 +1,4 @@
-#include "core/records/checkpoints/learnt.h"
+#include "core/records/learnt/learnt.h"
 
 #include <jansson.h>
 #include <stdlib.h>

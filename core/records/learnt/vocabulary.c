@@ -1,4 +1,4 @@
-#include "core/records/checkpoints/vocabulary.h"
+#include "core/records/learnt/vocabulary.h"
 
 #include <stdlib.h>
 #include <string.h>

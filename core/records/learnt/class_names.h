@@ -1,4 +1,4 @@
-/* core/records/checkpoints/class_names.h: the names of the classes travel with the weights: files of weights
+/* core/records/learnt/class_names.h: the names of the classes travel with the weights: files of weights
  * have them in their metadata, as a JSON object with a list for each target, {"label": ["cat", "dog"]}. */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* core/records/checkpoints/vocabulary.h: the tokenizer of a language model: that of its training data, which
+/* core/records/learnt/vocabulary.h: the tokenizer of a language model: that of its training data, which
  * the weights keep, or the names of its classes. */
 #pragma once
 

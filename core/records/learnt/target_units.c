@@ -1,4 +1,4 @@
-#include "core/records/checkpoints/target_units.h"
+#include "core/records/learnt/target_units.h"
 
 #include <jansson.h>
 #include <stdlib.h>
