@@ -6,7 +6,7 @@
 #include "core/records/checkpoints/checkpoint.h"
 #include "core/distributed/ranks/divided_states.h"
 #include "core/train/observers/observers.h"
-#include "core/train/loop/stragglers.h"
+#include "core/train/report/stragglers.h"
 #include "core/train/loop/update_sizes.h"
 #include "core/train/samples/samples.h"
 #include "core/train/feed/validation_pass.h"

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "core/train/loop/stragglers.h"
+#include "core/train/report/stragglers.h"
 
 static void expect(int32_t rank, double median_ms, double factor, const double *ms, int32_t n) {
   tn_own_time all[8];

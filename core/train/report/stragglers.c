@@ -1,5 +1,5 @@
-/* core/train/loop/stragglers.c: times of steps, and their comparison between the ranks. */
-#include "core/train/loop/stragglers.h"
+/* core/train/report/stragglers.c: times of steps, and their comparison between the ranks. */
+#include "core/train/report/stragglers.h"
 
 #include <math.h>
 #include <stdlib.h>

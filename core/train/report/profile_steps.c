@@ -1,4 +1,4 @@
-/* core/train/loop/profile_steps.c: [run] profile and --trace: which steps of a training are profiled, and
+/* core/train/report/profile_steps.c: [run] profile and --trace: which steps of a training are profiled, and
  * where the profile goes. Every rank profiles the same steps, since none of them replays captures then; rank
  * 0 writes and reports. */
 #include "core/base/file/file.h"

@@ -1,4 +1,4 @@
-/* core/train/loop/record_run.c: the lines of history.jsonl: what began in the run folder, and why it ended.
+/* core/train/report/record_run.c: the lines of history.jsonl: what began in the run folder, and why it ended.
  */
 #include <unistd.h>
 

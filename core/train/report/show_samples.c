@@ -1,4 +1,4 @@
-/* core/train/loop/show_samples.c: [run] samples in the course of a run. */
+/* core/train/report/show_samples.c: [run] samples in the course of a run. */
 #include "core/train/loop/training.h"
 
 tn_status tn_training_open_samples(tn_training *t) {

@@ -1,4 +1,4 @@
-/* core/train/loop/events.c: events for the observers, and the reasons for the end of a run. */
+/* core/train/report/events.c: events for the observers, and the reasons for the end of a run. */
 #include <math.h>
 
 #include "core/base/system/system.h"

@@ -1,4 +1,4 @@
-/* core/train/loop/stragglers.h: a rank that is slower than the others. Synchronous steps take all ranks the
+/* core/train/report/stragglers.h: a rank that is slower than the others. Synchronous steps take all ranks the
  * same time, so each rank measures the part in which it does not wait for others. */
 #pragma once
 
