@@ -26,7 +26,7 @@
 
 #include "core/model/growing.h"
 #include "core/onnx/onnx.h"
-#include "core/onnx/onnx_file.h"
+#include "core/onnx/file/onnx_file.h"
 
 #include <stdarg.h>
 

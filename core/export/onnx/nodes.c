@@ -6,7 +6,7 @@
 #include "core/base/element.h"
 #include "core/export/onnx/nodes.h"
 #include "core/graph/input_state.h"
-#include "core/onnx/onnx_file.h"
+#include "core/onnx/file/onnx_file.h"
 
 enum { MOST_KEY_BYTES = 64 };
 

@@ -1,4 +1,4 @@
-/* core/onnx/modules.c: the modules around a node, as the exporter notes them:
+/* core/onnx/file/modules.c: the modules around a node, as the exporter notes them:
  * "layer1: torch.nn.Sequential/layer1.0: models.Block/add_1: aten.add". */
 #include <ctype.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* core/onnx/onnx_file.c: see onnx_file.h. Each message of the schema has a function that takes its fields;
- * fields that nothing reads are passed over. */
-#include "core/onnx/onnx_file.h"
+/* core/onnx/file/onnx_file.c: see onnx_file.h. Each message of the schema has a function that takes its
+ * fields; fields that nothing reads are passed over. */
+#include "core/onnx/file/onnx_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

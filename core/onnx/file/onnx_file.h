@@ -1,4 +1,4 @@
-/* core/onnx/onnx_file.h: the contents of a file of ONNX (https://onnx.ai/onnx/repo-docs/IR.html,
+/* core/onnx/file/onnx_file.h: the contents of a file of ONNX (https://onnx.ai/onnx/repo-docs/IR.html,
  * onnx.proto). The file is mapped; texts are copied into the arena, and the contents of tensors stay in the
  * file. */
 #pragma once
