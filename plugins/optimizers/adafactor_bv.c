@@ -1,8 +1,6 @@
 /* plugins/optimizers/adafactor_bv.c: Adafactor as Big Vision has it for ViT (Zhai et al., "Scaling vision
  * transformers", CVPR 2022), as timm defines it: no relative steps, momentum, and the two largest dimensions
  * as rows and columns. */
-#include <math.h>
-
 #include "plugins/optimizers/matrices.h"
 
 enum { LR_OPTION = 0, DECAY_RATE = 2, CAP = 3, MOMENTUM = 4, EPSILON = 5, CLIP = 6, LEAST = 7 };
@@ -18,33 +16,15 @@ static bool adafactor_bv_dims(const double *o, const tn_type *type, int64_t dims
   return type->rank > 1 && (double)type->dims[dims[0]] >= o[LEAST];
 }
 
-/* 1 - min(cap, 1 - updates ^ -rate), the weight of new squares. */
-static tn_val adafactor_bv_weight(tn_build *b, const double *o) {
-  tn_val updates = tn_to_dtype(b, tn_build_counter(b, TN_UPDATES), TN_F64);
-  tn_val power = tn_pow(b, updates, tn_scalar(b, TN_F64, -o[DECAY_RATE]));
-  return tn_to_dtype(b, tn_maximum(b, power, tn_scalar(b, TN_F64, 1 - o[CAP])), TN_F32);
-}
-
-static tn_val adafactor_bv_mean(tn_build *b, const char *name, tn_val squares, int64_t axis, tn_val weight) {
-  tn_type type = *tn_val_type(b, squares);
-  type.dims[axis] = 1;
-  tn_val state = tn_build_state(b, name, &type, "zeros");
-  tn_val change = tn_sub(b, tn_reduce_mean(b, squares, 1, &axis, 1), state);
-  tn_val next = tn_add(b, state, tn_mul(b, change, weight));
-  tn_build_commit(b, state, next);
-  return next;
-}
-
 static tn_val adafactor_bv_scaled(tn_build *b, const double *o, const int64_t dims[2]) {
-  tn_val grad = tn_build_in(b, 1), weight = adafactor_bv_weight(b, o);
-  tn_val squares = tn_affine(b, tn_mul(b, grad, grad), 1, o[EPSILON]);
-  tn_val rows = adafactor_bv_mean(b, "exp_avg_sq_r", squares, dims[1], weight);
-  tn_val columns = adafactor_bv_mean(b, "exp_avg_sq_c", squares, dims[0], weight);
+  tn_val grad = tn_build_in(b, 1), squares = tn_affine(b, tn_mul(b, grad, grad), 1, o[EPSILON]);
+  /* 1 - min(cap, 1 - updates ^ -rate) */
+  tn_val weight = tn_maximum(b, matrix_power(b, -o[DECAY_RATE]), tn_scalar(b, TN_F32, 1 - o[CAP]));
+  tn_val rows = matrix_axis_mean(b, "exp_avg_sq_r", squares, dims[1], weight),
+         columns = matrix_axis_mean(b, "exp_avg_sq_c", squares, dims[0], weight);
   tn_val row = tn_rsqrt(b, tn_div(b, rows, tn_reduce_mean(b, rows, 1, &dims[0], 1)));
   tn_val step = tn_mul(b, tn_mul(b, grad, row), tn_rsqrt(b, columns));
-  if (o[CLIP] <= 0) return step;
-  tn_val above = tn_affine(b, matrix_root_mean_square(b, step), 1 / o[CLIP], 0);
-  return tn_div(b, step, tn_maximum(b, above, tn_scalar(b, TN_F32, 1)));
+  return o[CLIP] > 0 ? tn_div(b, step, matrix_above(b, step, o[CLIP])) : step;
 }
 
 static tn_status adafactor_bv_update(tn_build *b, const void *given) {

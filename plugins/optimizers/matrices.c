@@ -134,49 +134,26 @@ static const tn_option adafactor_rows[] = {
     TN_OPT(adafactor_options, d, TN_OPT_FLOAT, "1", ">= 1", "most root mean square of a step"),
     TN_OPT_END};
 
-/* x + (y - x) * weight, committed as the new value of x. */
-static tn_val adafactor_lerp(tn_build *b, tn_val state, tn_val now, tn_val weight) {
-  tn_val next = tn_add(b, state, tn_mul(b, tn_sub(b, now, state), weight));
-  tn_build_commit(b, state, next);
-  return next;
-}
-
-/* The mean squares of the gradient over its last or last but one axis, as an average over the updates. */
-static tn_val adafactor_means(tn_build *b, const char *name, int32_t axis, tn_val weight) {
-  tn_val grad = tn_build_in(b, 1);
-  tn_type type = *tn_val_type(b, grad);
-  int64_t axes[] = {type.rank + axis};
-  type.dims[type.rank + axis] = 1;
-  tn_val mean = tn_reduce_mean(b, tn_mul(b, grad, grad), 1, axes, 1);
-  return adafactor_lerp(b, tn_build_state(b, name, &type, "zeros"), mean, weight);
-}
-
 /* Mean squares as the product of those of rows and columns, divided by their mean. */
 static tn_val adafactor_squares(tn_build *b, double epsilon, tn_val weight) {
-  tn_val rows = adafactor_means(b, "row_var", -1, weight),
-         columns = adafactor_means(b, "col_var", -2, weight);
-  int64_t axes[] = {tn_val_type(b, rows)->rank - 2};
-  tn_val mean = tn_maximum(b, tn_reduce_mean(b, rows, 1, axes, 1), tn_scalar(b, TN_F32, epsilon));
+  tn_val grad = tn_build_in(b, 1), squares = tn_mul(b, grad, grad);
+  int64_t last = tn_val_type(b, grad)->rank - 1, before = last - 1;
+  tn_val rows = matrix_axis_mean(b, "row_var", squares, last, weight),
+         columns = matrix_axis_mean(b, "col_var", squares, before, weight);
+  tn_val mean = tn_maximum(b, tn_reduce_mean(b, rows, 1, &before, 1), tn_scalar(b, TN_F32, epsilon));
   return tn_div(b, tn_mul(b, rows, columns), mean);
-}
-
-/* 1 / sqrt(updates) in f64, and updates ^ beta2_decay, both as f32. */
-static tn_val adafactor_power(tn_build *b, double power) {
-  tn_val updates = tn_to_dtype(b, tn_build_counter(b, TN_UPDATES), TN_F64);
-  return tn_to_dtype(b, tn_pow(b, updates, tn_scalar(b, TN_F64, power)), TN_F32);
 }
 
 static tn_status adafactor_update(tn_build *b, const void *given) {
   const adafactor_options *o = given;
   tn_val lr = tn_build_option_value(b, "lr"), size = matrix_root_mean_square(b, tn_build_in(b, 0));
   tn_val least = tn_scalar(b, TN_F32, o->epsilon1 * o->epsilon1);
-  tn_val squares = adafactor_squares(b, o->epsilon1, adafactor_power(b, o->beta2_decay));
+  tn_val squares = adafactor_squares(b, o->epsilon1, matrix_power(b, o->beta2_decay));
   tn_val step = tn_mul(b, tn_rsqrt(b, tn_maximum(b, squares, least)), tn_build_in(b, 1));
-  tn_val clip =
-      tn_maximum(b, tn_affine(b, matrix_root_mean_square(b, step), 1 / o->d, 0), tn_scalar(b, TN_F32, 1));
   tn_val rate = tn_mul(b, tn_maximum(b, size, tn_scalar(b, TN_F32, o->epsilon2)),
-                       tn_minimum(b, lr, adafactor_power(b, -0.5)));
-  tn_build_yield(b, 0, tn_sub(b, matrix_decayed(b, lr), tn_mul(b, step, tn_div(b, rate, clip))));
+                       tn_minimum(b, lr, matrix_power(b, -0.5)));
+  tn_build_yield(
+      b, 0, tn_sub(b, matrix_decayed(b, lr), tn_mul(b, step, tn_div(b, rate, matrix_above(b, step, o->d)))));
   return TN_OK;
 }
 

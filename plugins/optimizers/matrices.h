@@ -11,6 +11,29 @@ static inline tn_val matrix_root_mean_square(tn_build *b, tn_val x) {
   return tn_sqrt(b, tn_reduce_mean(b, tn_mul(b, x, x), 0, NULL, 0));
 }
 
+/* How far the root mean square of a step is above `most`: at least 1. */
+static inline tn_val matrix_above(tn_build *b, tn_val step, double most) {
+  tn_val above = tn_affine(b, matrix_root_mean_square(b, step), 1 / most, 0);
+  return tn_maximum(b, above, tn_scalar(b, TN_F32, 1));
+}
+
+/* updates ^ power, in f64 until it is an f32 scalar. */
+static inline tn_val matrix_power(tn_build *b, double power) {
+  tn_val updates = tn_to_dtype(b, tn_build_counter(b, TN_UPDATES), TN_F64);
+  return tn_to_dtype(b, tn_pow(b, updates, tn_scalar(b, TN_F64, power)), TN_F32);
+}
+
+/* The mean of x over an axis, as an average over the updates in which the newest has this weight; commits the
+ * state. */
+static inline tn_val matrix_axis_mean(tn_build *b, const char *name, tn_val x, int64_t axis, tn_val weight) {
+  tn_type type = *tn_val_type(b, x);
+  type.dims[axis] = 1;
+  tn_val mean = tn_build_state(b, name, &type, "zeros");
+  tn_val next = tn_add(b, mean, tn_mul(b, tn_sub(b, tn_reduce_mean(b, x, 1, &axis, 1), mean), weight));
+  tn_build_commit(b, mean, next);
+  return next;
+}
+
 /* The parameter with decoupled weight decay. */
 static inline tn_val matrix_decayed(tn_build *b, tn_val lr) {
   tn_val decay = tn_mul(b, lr, tn_build_option_value(b, "weight_decay"));
