@@ -1,185 +1,10 @@
-/* core/config/language/evaluate.c: evaluation of expressions. Numbers are doubles with a flag for
- * integers; integer results are exact, and an inexact one is an error. */
+/* core/config/language/evaluate.c: evaluation of expressions. */
 #include <math.h>
 #include <string.h>
 
-#include "core/config/language/syntax.h"
-
-/* The state that all functions below share. */
-typedef struct expr_evaluation {
-  const void *handle;
-  tn_arena *arena;
-  const tn_scope *scope;
-} expr_evaluation;
+#include "core/config/language/values.h"
 
 static tn_status eval_expr(const expr_evaluation *e, const tn_expr *expr, tn_value *value);
-
-const char *tn_operator_name(int32_t op) {
-  static const char *const names[] = {
-      [TN_BIN_OR] = "or",       [TN_BIN_AND] = "and", [TN_BIN_EQ] = "==",  [TN_BIN_NE] = "!=",
-      [TN_BIN_LT] = "<",        [TN_BIN_LE] = "<=",   [TN_BIN_GT] = ">",   [TN_BIN_GE] = ">=",
-      [TN_BIN_ADD] = "+",       [TN_BIN_SUB] = "-",   [TN_BIN_MUL] = "*",  [TN_BIN_DIV] = "/",
-      [TN_BIN_FLOORDIV] = "//", [TN_BIN_MOD] = "%",   [TN_BIN_POW] = "**", [TN_UN_NEG] = "-",
-      [TN_UN_NOT] = "not",
-  };
-  return op == TN_CHOOSE ? "if" : names[op];
-}
-
-static tn_value eval_number(double number, bool is_integer) {
-  return (tn_value){.kind = TN_VALUE_NUMBER, .number = number, .is_integer = is_integer};
-}
-
-static tn_value eval_bool(bool holds) { return eval_number(holds ? 1 : 0, true); }
-
-/* The value as text for a message. */
-static const char *eval_show(const expr_evaluation *e, const tn_value *value) {
-  const char *text = tn_value_text(e->arena, value);
-  return text != NULL ? text : "?";
-}
-
-/* 1 for yes, 0 for no, -1 for any other word. */
-static int32_t eval_yes_or_no(const char *word) {
-  static const char *const words[] = {"no", "yes", "false", "true", "off", "on"};
-  for (int32_t i = 0; i < 6; i++)
-    if (strcmp(words[i], word) == 0) return i % 2;
-  return -1;
-}
-
-bool tn_value_true(const tn_value *value) {
-  switch (value->kind) {
-  case TN_VALUE_NUMBER: return value->number != 0;
-  case TN_VALUE_TEXT: return eval_yes_or_no(value->text) == 1;
-  case TN_VALUE_LIST: return value->n_items > 0;
-  default: return true;
-  }
-}
-
-static tn_status eval_truth(const expr_evaluation *e, const tn_value *value, bool *holds) {
-  *holds = tn_value_true(value);
-  if (value->kind == TN_VALUE_NUMBER || (value->kind == TN_VALUE_TEXT && eval_yes_or_no(value->text) >= 0))
-    return TN_OK;
-  return tn_failf(e->handle, TN_EINVAL,
-                  "'%s' is neither a number, nor yes or no, nor a name that is known here",
-                  eval_show(e, value));
-}
-
-/* Integers are stored in doubles, which are exact up to 2^53. */
-static tn_status eval_put_integer(const expr_evaluation *e, int64_t number, bool overflow, tn_value *value) {
-  if (overflow || number > (INT64_C(1) << 53) || number < -(INT64_C(1) << 53))
-    return tn_failf(e->handle, TN_EINVAL, "a whole number becomes too large, expected at most 2^53");
-  *value = eval_number((double)number, true);
-  return TN_OK;
-}
-
-/* The quotient rounded down and the remainder with the sign of the divisor, as // and % of Python. */
-static tn_status eval_divide_integers(const expr_evaluation *e, int32_t op, int64_t a, int64_t b,
-                                      tn_value *value) {
-  int64_t quotient = a / b, remainder = a % b;
-  if (op == TN_BIN_DIV && remainder != 0) {
-    *value = eval_number((double)a / (double)b, false);
-    return TN_OK;
-  }
-  if (remainder != 0 && (remainder < 0) != (b < 0)) {
-    quotient--;
-    remainder += b;
-  }
-  return eval_put_integer(e, op == TN_BIN_MOD ? remainder : quotient, false, value);
-}
-
-static double eval_divide_reals(int32_t op, double a, double b) {
-  if (op == TN_BIN_DIV) return a / b;
-  double remainder = fmod(a, b);
-  if (remainder != 0 && (remainder < 0) != (b < 0)) remainder += b;
-  if (op == TN_BIN_MOD) return remainder;
-  return nearbyint((a - remainder) / b); /* a - remainder is a multiple of b up to rounding */
-}
-
-/* A whole power of a whole number, exactly; a negative exponent gives a fraction. */
-static tn_status eval_raise_integer(const expr_evaluation *e, int64_t a, int64_t b, tn_value *value) {
-  int64_t result = 1;
-  bool overflow = false;
-  if (b < 0) {
-    *value = eval_number(pow((double)a, (double)b), false);
-    return TN_OK;
-  }
-  if (a == 0 || a == 1 || a == -1)
-    return eval_put_integer(e, b == 0 ? 1 : a == -1 && b % 2 == 0 ? 1 : a, false, value);
-  for (int64_t i = 0; i < b && !overflow; i++) overflow = __builtin_mul_overflow(result, a, &result);
-  return eval_put_integer(e, result, overflow, value);
-}
-
-static tn_status eval_integer_arithmetic(const expr_evaluation *e, int32_t op, int64_t a, int64_t b,
-                                         tn_value *value) {
-  int64_t result = 0;
-  switch (op) {
-  case TN_BIN_ADD: return eval_put_integer(e, a + b, false, value);
-  case TN_BIN_SUB: return eval_put_integer(e, a - b, false, value);
-  case TN_BIN_MUL: {
-    bool overflow = __builtin_mul_overflow(a, b, &result);
-    return eval_put_integer(e, result, overflow, value);
-  }
-  case TN_BIN_POW: return eval_raise_integer(e, a, b, value);
-  default: return eval_divide_integers(e, op, a, b, value);
-  }
-}
-
-static double eval_real_arithmetic(int32_t op, double a, double b) {
-  switch (op) {
-  case TN_BIN_ADD: return a + b;
-  case TN_BIN_SUB: return a - b;
-  case TN_BIN_MUL: return a * b;
-  case TN_BIN_POW: return pow(a, b);
-  default: return eval_divide_reals(op, a, b);
-  }
-}
-
-static bool eval_compare(int32_t op, double a, double b) {
-  switch (op) {
-  case TN_BIN_LT: return a < b;
-  case TN_BIN_LE: return a <= b;
-  case TN_BIN_GT: return a > b;
-  default: return a >= b;
-  }
-}
-
-static tn_status eval_arithmetic(const expr_evaluation *e, int32_t op, const tn_value *a, const tn_value *b,
-                                 tn_value *value) {
-  bool divides = op == TN_BIN_DIV || op == TN_BIN_FLOORDIV || op == TN_BIN_MOD;
-  if (op >= TN_BIN_LT && op <= TN_BIN_GE) {
-    *value = eval_bool(eval_compare(op, a->number, b->number));
-    return TN_OK;
-  }
-  if (divides && b->number == 0)
-    return tn_failf(e->handle, TN_EINVAL, "%s %s 0 divides by zero", eval_show(e, a), tn_operator_name(op));
-  if (op == TN_BIN_POW && a->number == 0 && b->number < 0)
-    return tn_failf(e->handle, TN_EINVAL, "%s ** %s divides by zero", eval_show(e, a), eval_show(e, b));
-  if (a->is_integer && b->is_integer)
-    return eval_integer_arithmetic(e, op, (int64_t)a->number, (int64_t)b->number, value);
-  double result = eval_real_arithmetic(op, a->number, b->number);
-  if (op == TN_BIN_POW && isnan(result) && !isnan(a->number) && !isnan(b->number))
-    return tn_failf(e->handle, TN_EINVAL, "%s ** %s is no real number, expected a base that is not negative",
-                    eval_show(e, a), eval_show(e, b));
-  *value = eval_number(result, false);
-  return TN_OK;
-}
-
-/* Converts yes and no to the numbers that comparisons return. */
-static tn_value eval_as_number(const tn_value *value) {
-  int32_t holds = value->kind == TN_VALUE_TEXT ? eval_yes_or_no(value->text) : -1;
-  return holds >= 0 ? eval_bool(holds == 1) : *value;
-}
-
-static bool eval_equal(const tn_value *left, const tn_value *right) {
-  tn_value a = eval_as_number(left), b = eval_as_number(right);
-  if (a.kind != b.kind) return false;
-  if (a.kind == TN_VALUE_NUMBER) return a.number == b.number;
-  if (a.kind == TN_VALUE_TENSOR) return a.tensor == b.tensor; /* in lists */
-  if (a.kind != TN_VALUE_LIST) return strcmp(a.text, b.text) == 0;
-  if (a.n_items != b.n_items) return false;
-  for (int32_t i = 0; i < a.n_items; i++)
-    if (!eval_equal(&a.items[i], &b.items[i])) return false;
-  return true;
-}
 
 /* An operation on values of the model. */
 static tn_status eval_operate(const expr_evaluation *e, int32_t op, const tn_value *operands, int32_t n,
@@ -197,23 +22,23 @@ static tn_status eval_logic(const expr_evaluation *e, const tn_expr *expr, tn_va
     TN_TRY(eval_expr(e, expr->items[1], &sides[1]));
     return eval_operate(e, expr->op, sides, 2, value);
   }
-  TN_TRY(eval_truth(e, &side, &holds));
+  TN_TRY(tn_value_truth(e, &side, &holds));
   if (holds == (expr->op == TN_BIN_AND)) {
     TN_TRY(eval_expr(e, expr->items[1], &side));
     if (side.kind == TN_VALUE_TENSOR) { /* the left side does not decide */
       *value = side;
       return TN_OK;
     }
-    TN_TRY(eval_truth(e, &side, &holds));
+    TN_TRY(tn_value_truth(e, &side, &holds));
   }
-  *value = eval_bool(holds);
+  *value = tn_value_bool(holds);
   return TN_OK;
 }
 
 static tn_status eval_need_number(const expr_evaluation *e, int32_t op, const tn_value *value) {
   if (value->kind == TN_VALUE_NUMBER) return TN_OK;
   return tn_failf(e->handle, TN_EINVAL, "'%s' needs numbers, found '%s'", tn_operator_name(op),
-                  eval_show(e, value));
+                  tn_value_show(e, value));
 }
 
 static tn_status eval_binary(const expr_evaluation *e, const tn_expr *expr, tn_value *value) {
@@ -224,12 +49,12 @@ static tn_status eval_binary(const expr_evaluation *e, const tn_expr *expr, tn_v
   if (a.kind == TN_VALUE_TENSOR || b.kind == TN_VALUE_TENSOR)
     return eval_operate(e, expr->op, (tn_value[]){a, b}, 2, value);
   if (expr->op == TN_BIN_EQ || expr->op == TN_BIN_NE) {
-    *value = eval_bool(eval_equal(&a, &b) == (expr->op == TN_BIN_EQ));
+    *value = tn_value_bool(tn_value_equal(&a, &b) == (expr->op == TN_BIN_EQ));
     return TN_OK;
   }
   TN_TRY(eval_need_number(e, expr->op, &a));
   TN_TRY(eval_need_number(e, expr->op, &b));
-  return eval_arithmetic(e, expr->op, &a, &b, value);
+  return tn_value_arithmetic(e, expr->op, &a, &b, value);
 }
 
 static tn_status eval_unary(const expr_evaluation *e, const tn_expr *expr, tn_value *value) {
@@ -238,14 +63,14 @@ static tn_status eval_unary(const expr_evaluation *e, const tn_expr *expr, tn_va
   TN_TRY(eval_expr(e, expr->items[0], &inner));
   if (inner.kind == TN_VALUE_TENSOR) return eval_operate(e, expr->op, &inner, 1, value);
   if (expr->op == TN_UN_NOT) {
-    TN_TRY(eval_truth(e, &inner, &holds));
-    *value = eval_bool(!holds);
+    TN_TRY(tn_value_truth(e, &inner, &holds));
+    *value = tn_value_bool(!holds);
     return TN_OK;
   }
   /* "inf" is a word; only its negation needs the number. */
-  if (inner.kind == TN_VALUE_TEXT && strcmp(inner.text, "inf") == 0) inner = eval_number(INFINITY, false);
+  if (inner.kind == TN_VALUE_TEXT && strcmp(inner.text, "inf") == 0) inner = tn_value_number(INFINITY, false);
   TN_TRY(eval_need_number(e, expr->op, &inner));
-  *value = eval_number(inner.is_integer && inner.number == 0 ? 0 : -inner.number, inner.is_integer);
+  *value = tn_value_number(inner.is_integer && inner.number == 0 ? 0 : -inner.number, inner.is_integer);
   return TN_OK;
 }
 
@@ -267,7 +92,7 @@ static tn_status eval_choice(const expr_evaluation *e, const tn_expr *expr, tn_v
   bool holds;
   TN_TRY(eval_expr(e, expr->items[1], &sides[1]));
   if (sides[1].kind != TN_VALUE_TENSOR) {
-    TN_TRY(eval_truth(e, &sides[1], &holds));
+    TN_TRY(tn_value_truth(e, &sides[1], &holds));
     return eval_expr(e, expr->items[holds ? 0 : 2], value);
   }
   TN_TRY(eval_expr(e, expr->items[0], &sides[0]));
@@ -316,7 +141,7 @@ static tn_status eval_dims(const expr_evaluation *e, const tn_expr *expr, tn_val
   for (int32_t i = 0; i < rank; i++) {
     int64_t size = 0;
     (void)e->scope->dim(e->scope->context, expr->word, i, &size);
-    TN_TRY(eval_put_integer(e, size, false, &items[i]));
+    TN_TRY(tn_value_put_integer(e, size, false, &items[i]));
   }
   *value = (tn_value){.kind = TN_VALUE_LIST, .items = items, .n_items = rank, .bytes = 12 * rank + 2};
   return TN_OK;
@@ -329,14 +154,14 @@ static tn_status eval_dim(const expr_evaluation *e, const tn_expr *expr, tn_valu
   TN_TRY(eval_expr(e, expr->items[0], &axis));
   if (axis.kind != TN_VALUE_NUMBER || !axis.is_integer)
     return tn_failf(e->handle, TN_EINVAL, "dim(%s, %s): expected a whole number for the dimension",
-                    expr->word, eval_show(e, &axis));
+                    expr->word, tn_value_show(e, &axis));
   if (e->scope->dim == NULL)
     return tn_failf(e->handle, TN_EINVAL, "dim(%s, %s): no sizes are known here", expr->word,
-                    eval_show(e, &axis));
+                    tn_value_show(e, &axis));
   if (!e->scope->dim(e->scope->context, expr->word, (int64_t)axis.number, &size))
     return tn_failf(e->handle, TN_EINVAL, "dim(%s, %s): there is no such value, or it has no such dimension",
-                    expr->word, eval_show(e, &axis));
-  return eval_put_integer(e, size, false, value);
+                    expr->word, tn_value_show(e, &axis));
+  return tn_value_put_integer(e, size, false, value);
 }
 
 /* Prints a call such as normal(0, 0.02) as text, with names of the scope replaced by their values. */
@@ -363,7 +188,7 @@ static tn_status eval_function(const expr_evaluation *e, const tn_expr *expr, bo
   if (expr->n_args != 1 || expr->args[0].name != NULL || !tn_number_function(expr->word, 1, &y)) return TN_OK;
   TN_TRY(eval_expr(e, expr->args[0].value, value));
   *found = value->kind == TN_VALUE_NUMBER && tn_number_function(expr->word, value->number, &y);
-  if (*found) *value = eval_number(y, y == floor(y) && fabs(y) <= 0x1p53);
+  if (*found) *value = tn_value_number(y, y == floor(y) && fabs(y) <= 0x1p53);
   return TN_OK;
 }
 
@@ -392,7 +217,7 @@ static tn_status eval_index_number(const expr_evaluation *e, const tn_expr *expr
                     "those where a mask holds");
   if (value.kind != TN_VALUE_NUMBER || !value.is_integer)
     return tn_failf(e->handle, TN_EINVAL, "'%s' between '[' and ']', expected a whole number",
-                    eval_show(e, &value));
+                    tn_value_show(e, &value));
   *number = (int64_t)value.number;
   return TN_OK;
 }
@@ -422,12 +247,12 @@ static tn_status eval_part(const expr_evaluation *e, const tn_expr *expr, tn_val
   if (x.kind == TN_VALUE_TENSOR)
     return e->scope->calls->part(e->scope->calls->context, expr->items[0], &x, index, expr->n_index, value);
   return tn_failf(e->handle, TN_EINVAL, "'%s' has no parts, expected a value or a list in front of '['",
-                  eval_show(e, &x));
+                  tn_value_show(e, &x));
 }
 
 static tn_status eval_expr(const expr_evaluation *e, const tn_expr *expr, tn_value *value) {
   switch (expr->kind) {
-  case TN_EXPR_NUMBER: *value = eval_number(expr->number, expr->is_integer); return TN_OK;
+  case TN_EXPR_NUMBER: *value = tn_value_number(expr->number, expr->is_integer); return TN_OK;
   case TN_EXPR_WORD: return eval_word(e, expr, value);
   case TN_EXPR_CALL: return eval_call(e, expr, value);
   case TN_EXPR_LIST: return eval_list(e, expr, value);
@@ -458,42 +283,5 @@ tn_status tn_expr_holds(const void *handle, tn_arena *arena, const tn_expr *expr
   tn_value value;
   *holds = false;
   TN_TRY(eval_expr(&evaluation, expr, &value));
-  return eval_truth(&evaluation, &value, holds);
-}
-
-/* A float keeps its decimal point, so that 2.0 does not read back as an integer. */
-static void eval_print_number(tn_text *text, const tn_value *value) {
-  if (value->is_integer) {
-    tn_text_addf(text, "%lld", (long long)value->number);
-    return;
-  }
-  size_t start = text->n;
-  tn_text_add_float(text, value->number);
-  if (!text->failed && strpbrk(text->v + start, ".en") == NULL) tn_text_add(text, ".0");
-}
-
-static void eval_print_value(tn_text *text, const tn_value *value) {
-  switch (value->kind) {
-  case TN_VALUE_NUMBER: eval_print_number(text, value); return;
-  case TN_VALUE_SHARED: tn_text_addf(text, "@%s", value->text); return;
-  case TN_VALUE_LIST:
-    tn_text_add(text, "[");
-    for (int32_t i = 0; i < value->n_items; i++) {
-      if (i > 0) tn_text_add(text, ", ");
-      eval_print_value(text, &value->items[i]);
-    }
-    tn_text_add(text, "]");
-    return;
-  case TN_VALUE_TENSOR: tn_text_add(text, "a value"); return;
-  default: tn_text_add(text, value->text); return;
-  }
-}
-
-const char *tn_value_text(tn_arena *arena, const tn_value *value) {
-  tn_text text = tn_text_new(arena->handle);
-  eval_print_value(&text, value);
-  tn_text_addn(&text, "", 0);
-  const char *kept = text.failed ? NULL : tn_arena_strdup(arena, text.v);
-  tn_text_free(&text);
-  return kept;
+  return tn_value_truth(&evaluation, &value, holds);
 }
