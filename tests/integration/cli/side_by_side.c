@@ -12,9 +12,13 @@
 enum { MOST_CASES = 32 };
 
 typedef struct one_case {
+  const char *name;
   pid_t pid;
   FILE *words;
 } one_case;
+
+static one_case begun[MOST_CASES];
+static int n_begun;
 
 /* Never returns. A test that is ended takes its cases with it. */
 static void case_become(const struct CMUnitTest *test, FILE *words) {
@@ -23,13 +27,12 @@ static void case_become(const struct CMUnitTest *test, FILE *words) {
   exit(_cmocka_run_group_tests(test->name, test, 1, NULL, NULL));
 }
 
-static one_case case_start(const struct CMUnitTest *test) {
-  one_case one = {.words = tmpfile()};
-  if (one.words == NULL) return (one_case){.pid = -1};
+static void case_start(const struct CMUnitTest *test, one_case *one) {
+  *one = (one_case){.name = test->name, .pid = -1, .words = tmpfile()};
+  if (one->words == NULL) return;
   fflush(NULL);
-  one.pid = fork();
-  if (one.pid == 0) case_become(test, one.words);
-  return one;
+  one->pid = fork();
+  if (one->pid == 0) case_become(test, one->words);
 }
 
 static void case_print(FILE *words) {
@@ -40,23 +43,26 @@ static void case_print(FILE *words) {
 }
 
 /* Whether it passed. */
-static int case_finish(const one_case *one, const char *name) {
+static int case_finish(const one_case *one) {
   int status = -1;
   bool ended = one->pid > 0 && waitpid(one->pid, &status, 0) == one->pid;
   if (one->words != NULL) case_print(one->words);
   if (ended && status == 0) return 1;
-  printf("%s: %s\n", name, ended ? "failed" : "could not be started");
+  printf("%s: %s\n", one->name, ended ? "failed" : "could not be started");
   return 0;
 }
 
-int program_run_side_by_side(const struct CMUnitTest *cases, int n) {
-  one_case started[MOST_CASES];
-  int failed = 0;
+void program_begin_side_by_side(const struct CMUnitTest *cases, int n) {
   if (n > MOST_CASES) {
-    printf("%d cases side by side, at most %d\n", n, MOST_CASES);
-    return n;
+    fprintf(stderr, "%d cases side by side, at most %d\n", n, MOST_CASES);
+    exit(1);
   }
-  for (int i = 0; i < n; i++) started[i] = case_start(&cases[i]);
-  for (int i = 0; i < n; i++) failed += !case_finish(&started[i], cases[i].name);
+  for (n_begun = 0; n_begun < n; n_begun++) case_start(&cases[n_begun], &begun[n_begun]);
+}
+
+int program_end_side_by_side(void) {
+  int failed = 0;
+  for (int i = 0; i < n_begun; i++) failed += !case_finish(&begun[i]);
+  n_begun = 0;
   return failed;
 }

@@ -3,7 +3,9 @@
 
 #include "program.h"
 
-/* Runs the cases at once, each in a process of its own, and prints what they have printed in their order.
- * For cases that wait for the end of a limit: the group takes as long as the longest of them. Returns the
- * number of cases that failed. */
-int program_run_side_by_side(const struct CMUnitTest *cases, int n);
+/* Begins the cases at once, each in a process of its own. For cases that wait for the end of a limit:
+ * together they take as long as the longest of them, and others can run meanwhile. */
+void program_begin_side_by_side(const struct CMUnitTest *cases, int n);
+/* Waits for them, and prints what they have printed in their order. Returns the number of cases that failed.
+ */
+int program_end_side_by_side(void);

@@ -363,7 +363,7 @@ static void a_rank_that_cannot_capture_a_collective_ends_the_run(void **state) {
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, program_open, program_close)
 
-/* The cases of the first group wait for the end of a limit. */
+/* The cases of the first group wait for the end of a limit; the others run meanwhile. */
 int main(void) {
   const struct CMUnitTest waits[] = {
       CASE(a_rank_that_stops_answering_is_named_within_the_timeout),
@@ -389,6 +389,7 @@ int main(void) {
       CASE(ranks_search_together_until_the_step_ends),
       CASE(a_rank_that_cannot_capture_a_collective_ends_the_run),
   };
-  int failed = program_run_side_by_side(waits, sizeof waits / sizeof *waits);
-  return failed + cmocka_run_group_tests(works, NULL, NULL);
+  program_begin_side_by_side(waits, sizeof waits / sizeof *waits);
+  int failed = cmocka_run_group_tests(works, NULL, NULL);
+  return failed + program_end_side_by_side();
 }

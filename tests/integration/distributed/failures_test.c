@@ -394,8 +394,8 @@ static void a_slow_source_is_named(void **state) {
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, program_open, program_close)
 
-/* The cases of the first group wait: for the end of a limit, or of a short run. Those of the second measure
- * time. */
+/* The cases of the first group wait: for the end of a limit, or of a short run. Those of the second, which
+ * compare the medians of many steps, run meanwhile. */
 int main(void) {
   const struct CMUnitTest waits[] = {
       CASE(a_device_that_stops_is_named),
@@ -413,6 +413,7 @@ int main(void) {
       CASE(a_process_that_is_alone_says_so),
   };
   const struct CMUnitTest measures[] = {CASE(a_slow_device_is_named), CASE(a_slow_source_is_named)};
-  int failed = program_run_side_by_side(waits, sizeof waits / sizeof *waits);
-  return failed + cmocka_run_group_tests(measures, NULL, NULL);
+  program_begin_side_by_side(waits, sizeof waits / sizeof *waits);
+  int failed = cmocka_run_group_tests(measures, NULL, NULL);
+  return failed + program_end_side_by_side();
 }
