@@ -5,10 +5,12 @@
 #include "core/compile/kernels/transfer_kernel.h"
 
 /* The choices that moves make for a value that is kept. */
-static const tn_value_choice choices[] = {[TN_MOVE_DISCARD] = {.discarded = true},
-                                          [TN_MOVE_OFFLOAD] = {.offloaded = true},
-                                          [TN_MOVE_OFFLOAD_AWAITED] = {.offloaded = true, .awaited = true},
-                                          [TN_MOVE_OFFLOAD_LATE] = {.offloaded = true, .late = true}};
+static const tn_value_choice choices[] = {
+    [TN_MOVE_DISCARD] = {.discarded = true},
+    [TN_MOVE_OFFLOAD] = {.offloaded = true},
+    [TN_MOVE_OFFLOAD_AWAITED] = {.offloaded = true, .awaited = true},
+    [TN_MOVE_OFFLOAD_LATE] = {.offloaded = true, .late = true},
+    [TN_MOVE_OFFLOAD_WAITING] = {.offloaded = true, .awaited = true, .late = true}};
 
 void tn_limit_make_move(const tn_limit_moves *l, const tn_limit_move *move) {
   tn_value_choice *choice = tn_limit_choice(l, move);
@@ -28,9 +30,10 @@ static bool can_discard(const tn_limit_moves *l, const tn_idle_value *idle, bool
   return choice->offloaded ? l->current.leaving[idle->value] : l->current.idle[idle->value];
 }
 
-static bool can_offload_kept(const tn_limit_moves *l, tn_val v) {
+static bool can_move_to_host(const tn_limit_moves *l, tn_val v) {
   const tn_value_choice *choice = &l->rematerialization.choice[v];
-  return l->offload && !choice->discarded && !choice->offloaded && l->current.idle[v];
+  if (!l->offload || choice->offloaded) return false;
+  return choice->discarded ? l->current.remade[v] : l->current.idle[v];
 }
 
 static bool is_move_open(const tn_limit_moves *l, const tn_limit_move *move, bool borders) {
@@ -39,11 +42,10 @@ static bool is_move_open(const tn_limit_moves *l, const tn_limit_move *move, boo
   if (l->state[move->kind][move->index] != TN_MOVE_OPEN) return false;
   switch (move->kind) {
   case TN_MOVE_DISCARD: return can_discard(l, idle, borders);
-  case TN_MOVE_OFFLOAD:
-    if (choice->discarded) return l->offload && l->current.remade[idle->value];
-    return can_offload_kept(l, idle->value);
+  case TN_MOVE_OFFLOAD: return can_move_to_host(l, idle->value);
   case TN_MOVE_OFFLOAD_AWAITED:
-  case TN_MOVE_OFFLOAD_LATE: return borders && can_offload_kept(l, idle->value);
+  case TN_MOVE_OFFLOAD_LATE:
+  case TN_MOVE_OFFLOAD_WAITING: return borders && can_move_to_host(l, idle->value);
   case TN_MOVE_AWAIT: return choice->offloaded && !choice->awaited && l->current.leaving[idle->value];
   default: return choice->offloaded && !choice->late && l->current.back[idle->value];
   }

@@ -10,9 +10,10 @@ enum {
   TN_MOVE_OFFLOAD = 1, /* a value that is kept, or made again by the peak: it is copied to the host */
   TN_MOVE_OFFLOAD_AWAITED = 2, /* as well, and compute waits for the copy to the host */
   TN_MOVE_OFFLOAD_LATE = 3,    /* as well, and it comes back when it is read */
-  TN_MOVE_AWAIT = 4,      /* an offloaded value that waits for its copy to the host: compute waits for it */
-  TN_MOVE_FETCH_LATE = 5, /* an offloaded value whose copy has come back: it comes back when it is read */
-  TN_MOVES = 6
+  TN_MOVE_OFFLOAD_WAITING = 4, /* as well, and both */
+  TN_MOVE_AWAIT = 5,      /* an offloaded value that waits for its copy to the host: compute waits for it */
+  TN_MOVE_FETCH_LATE = 6, /* an offloaded value whose copy has come back: it comes back when it is read */
+  TN_MOVES = 7
 };
 
 typedef struct tn_limit_move {

@@ -142,6 +142,26 @@ static void the_least_bytes_are_enough_and_give_the_same_bits(void **state) {
   }
 }
 
+/* At a quarter compute has to wait for copies in both directions; values that are made again for the peak are
+ * offloaded in its place. */
+static void resnet50_fits_into_a_quarter_of_its_memory(void **state) {
+  static const char plan_of[] =
+      "plan " EXAMPLES "/imagenet_resnet50.ini --device device.json --set data.batch=64 %s";
+  (void)state;
+  char limit[64];
+  json_t *device = json_load_file(EXAMPLES "/../../tests/devices/made_up_desktop.json", 0, NULL);
+  assert_int_equal(json_object_set_new(device, "link_bytes_per_s", json_real(2.5e10)), 0);
+  assert_int_equal(json_dump_file(device, "device.json", 0), 0);
+  json_decref(device);
+  double peak = program_number(program_json(0, plan_of, ""), "peak_bytes");
+  snprintf(limit, sizeof limit, "--set run.memory_limit=%.0f", 0.25 * peak);
+  const json_t *plan = program_json(0, plan_of, limit);
+  print_message("%.0f MiB in place of %.0f, %.1f ms in place of %.1f\n",
+                program_number(plan, "peak_bytes") / 1048576, peak / 1048576,
+                program_number(plan, "offload.step_ms"), program_number(plan, "offload.unlimited_ms"));
+  assert_true(program_number(plan, "peak_bytes") <= 0.25 * peak);
+}
+
 /* A rehearsal runs the streams and events of the executor in predicted times. */
 static void copies_hide_behind_compute(void **state) {
   (void)state;
@@ -174,6 +194,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(memory_of_the_host_that_is_not_there_ends_the_run, program_open,
                                       program_close),
       cmocka_unit_test_setup_teardown(the_least_bytes_are_enough_and_give_the_same_bits, program_open,
+                                      program_close),
+      cmocka_unit_test_setup_teardown(resnet50_fits_into_a_quarter_of_its_memory, program_open,
                                       program_close),
       cmocka_unit_test_setup_teardown(copies_hide_behind_compute, program_open, program_close),
   };
