@@ -58,6 +58,19 @@ static void plan_print_offloaded_value(const json_t *one) {
          json_number_value(json_object_get(one, "exposed_ms")));
 }
 
+static int plan_print_streamed(const json_t *offload) {
+  const json_t *s = json_object_get(offload, "streamed");
+  double copied = json_number_value(json_object_get(s, "copy_ms")),
+         exposed = json_number_value(json_object_get(s, "exposed_ms"));
+  int copies = (int)json_integer_value(json_object_get(s, "copies"));
+  if (copies > 0)
+    printf("streamed for memory_limit: %.2f MiB of weights in %d copies a run; predicted: %.4g ms of copies, "
+           "%.4g ms exposed; %.1f %% hidden\n",
+           json_number_value(json_object_get(s, "bytes")) / 1048576.0, copies, copied, exposed,
+           copied > 0 ? 100 * (1 - exposed / copied) : 100.0);
+  return copies;
+}
+
 /* Values that wait on the host, and what the limit costs. */
 static void plan_print_offloaded(const json_t *json) {
   const json_t *o = json_object_get(json, "offload"), *list = json_object_get(o, "values"), *one;
@@ -74,7 +87,8 @@ static void plan_print_offloaded(const json_t *json) {
     printf("%.2f MiB on the host; predicted: %.4g ms of copies, %.4g ms exposed; %.1f %% hidden\n",
            json_number_value(json_object_get(json, "offloaded_bytes")) / 1048576.0, copied, exposed,
            copied > 0 ? 100 * (1 - exposed / copied) : 100.0);
-  if ((i > 0 || json_array_size(json_object_get(json, "recomputed")) > 0) && unlimited > 0)
+  int streamed = plan_print_streamed(o);
+  if ((i > 0 || streamed > 0 || json_array_size(json_object_get(json, "recomputed")) > 0) && unlimited > 0)
     printf("predicted: a step takes %.4g ms in place of %.4g without memory_limit, %.3f times as long\n",
            step, unlimited, step / unlimited);
 }
@@ -351,13 +365,33 @@ static void plan_print(const char *text, const char *summary) {
   json_decref(model);
 }
 
+/* TN_BENCH_TRAIN or TN_BENCH_INFER; -1: another word. */
+static int32_t plan_mode(const cli_args *args) {
+  if (args->mode == NULL || strcmp(args->mode, "train") == 0) return TN_BENCH_TRAIN;
+  return strcmp(args->mode, "infer") == 0 ? TN_BENCH_INFER : -1;
+}
+
+static int plan_check(const cli_args *args) {
+  if (plan_mode(args) < 0)
+    return cli_refuse(args, CLI_USAGE, "--mode %s, expected train or infer", args->mode);
+  if (args->batch > 0 && plan_mode(args) != TN_BENCH_INFER)
+    return cli_refuse(
+        args, CLI_USAGE,
+        "--batch is the batch of a prediction, expected beside --mode infer; a training step has "
+        "[data] batch");
+  return CLI_OK;
+}
+
 static int plan_run(tn_context *context, const cli_args *args) {
   tn_run *run = NULL;
   char *json = NULL, *dump = NULL, *summary = NULL;
   tn_plan_options options = {.struct_size = sizeof options,
                              .dump_after = args->dump_after,
                              .device = args->device_file,
-                             .ranks = (int32_t)args->ranks};
+                             .ranks = (int32_t)args->ranks,
+                             .mode = plan_mode(args),
+                             .batch = args->batch};
+  if (plan_check(args) != CLI_OK) return plan_check(args);
   if (args->dump_after && strcmp(args->dump_after, "all") == 0) options.dump_after = "";
   int code = cli_open_run(context, args, &run);
   if (code != CLI_OK) return code;

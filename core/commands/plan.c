@@ -35,14 +35,21 @@ static tn_status plan_command_count(tn_run *run, const tn_device *device, int32_
   return TN_OK;
 }
 
-/* The batches of [data], or 1 for a configuration without data. */
-static tn_status plan_command_batches(tn_run *run, tn_device *device, bool trains, int32_t ranks,
+static bool plan_command_has_loss(const tn_run *run) {
+  tn_section *model = tn_ini_section(&run->ini, "model");
+  return run->settings.n_turns > 0 || (model && tn_section_key(model, "loss") != NULL);
+}
+
+/* The batches of [data], or 1 for a configuration without data; of a prediction the caller's, or 1. */
+static tn_status plan_command_batches(tn_run *run, tn_device *device, const tn_plan_options *wanted,
                                       tn_program_request *request) {
   const tn_data_setting *data = run->settings.data;
-  request->batch[trains ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT] = 1;
+  bool trains = wanted->mode == TN_BENCH_TRAIN && plan_command_has_loss(run);
+  request->batch[trains ? TN_PROGRAM_STEP : TN_PROGRAM_PREDICT] =
+      trains || wanted->batch == 0 ? 1 : wanted->batch;
   request->watched = request->all_lengths = true;
   if (!trains) return TN_OK;
-  TN_TRY(plan_command_count(run, device, ranks));
+  TN_TRY(plan_command_count(run, device, wanted->ranks));
   TN_TRY(plan_command_communicator(run, device));
   tn_devices_connect(run, device);
   TN_TRY(tn_run_find_batch(run, device));
@@ -51,11 +58,6 @@ static tn_status plan_command_batches(tn_run *run, tn_device *device, bool train
   if (data[TN_SPLIT_VALID].given)
     TN_TRY(tn_run_rank_batch(run, TN_SPLIT_VALID, &request->batch[TN_PROGRAM_EVAL]));
   return TN_OK;
-}
-
-static bool plan_command_has_loss(const tn_run *run) {
-  tn_section *model = tn_ini_section(&run->ini, "model");
-  return run->settings.n_turns > 0 || (model && tn_section_key(model, "loss") != NULL);
 }
 
 /* Reports on the programs as JSON. */
@@ -96,6 +98,17 @@ static tn_status plan_command_check_pass(tn_run *run, const char *name) {
   return status;
 }
 
+static tn_status plan_command_check(tn_run *run, const tn_plan_options *wanted) {
+  if (wanted->mode != TN_BENCH_TRAIN && wanted->mode != TN_BENCH_INFER)
+    return tn_failf(&run->env, TN_EINVAL,
+                    "a plan of mode %d, expected %d (TN_BENCH_TRAIN) or %d (TN_BENCH_INFER)",
+                    (int)wanted->mode, TN_BENCH_TRAIN, TN_BENCH_INFER);
+  if (wanted->batch < 0)
+    return tn_failf(&run->env, TN_EINVAL, "a plan of a prediction of %lld samples, expected 1 or more",
+                    (long long)wanted->batch);
+  return TN_OK;
+}
+
 /* Compiles the programs and reports on them. `dump` may be NULL. */
 static tn_status plan_command(tn_run *run, const tn_plan_options *wanted, plan_command_report report,
                               json_t **json, char **dump) {
@@ -105,12 +118,12 @@ static tn_status plan_command(tn_run *run, const tn_plan_options *wanted, plan_c
   tn_program_set set = {.map = NULL};
   tn_device *device = NULL;
   tn_loader *loaders[2] = {NULL, NULL};
+  TN_TRY(plan_command_check(run, wanted));
   run->planning = true;
   run->absent = NULL;
   run->device_file = wanted->device;
   tn_status status = tn_run_open_device(run, &device);
-  if (status == TN_OK)
-    status = plan_command_batches(run, device, plan_command_has_loss(run), wanted->ranks, &request);
+  if (status == TN_OK) status = plan_command_batches(run, device, wanted, &request);
   status = tn_run_tell_mistakes(run, status);
   if (status == TN_OK && request.batch[TN_PROGRAM_STEP] > 0)
     status = tn_plan_file_read(run, device, &request.choices);

@@ -47,11 +47,17 @@ static void live_add(const tn_plan *plan, tn_live_memory block, tn_live_memory *
   list[(*n)++] = block;
 }
 
+static int32_t live_kind(const tn_plan *plan, const tn_buffer *b, bool gradient) {
+  if (b->writer >= 0 && tn_plan_is_streamed_fetch(plan, &plan->cover->groups.v[b->writer]))
+    return TN_LIVE_STREAMED;
+  return gradient ? TN_LIVE_GRADIENT : TN_LIVE_ACTIVATION;
+}
+
 static void live_add_buffers(const tn_plan *plan, const bool *gradients, tn_live_memory *list,
                              tn_live_memories *live) {
   for (size_t i = 0; i < plan->buffers.n; i++) {
     const tn_buffer *b = &plan->buffers.v[i];
-    int32_t kind = gradients[i] ? TN_LIVE_GRADIENT : TN_LIVE_ACTIVATION;
+    int32_t kind = live_kind(plan, b, gradients[i]);
     if (live_is_block(b))
       live_add(plan, (tn_live_memory){b->location.offset, b->bytes, b->first, b->last, kind}, list, &live->n);
     else if (gradients[i] && b->fixed && b->location.base == TN_BASE_CONSTANT)

@@ -10,7 +10,8 @@ enum {
   TN_LIVE_ACTIVATION = 0, /* a value between launches: results of forward and of backward */
   TN_LIVE_GRADIENT = 1,   /* gradients of parameters, as vectors that the update reads */
   TN_LIVE_WORKSPACE = 2,  /* memory of a kernel during its launch */
-  TN_LIVE_KINDS = 3
+  TN_LIVE_STREAMED = 3,   /* weights that were fetched from memory of the host */
+  TN_LIVE_KINDS = 4
 };
 
 /* Bytes of the arena, with alignment and guards. Both launches are included; those of constants, before the

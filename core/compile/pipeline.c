@@ -12,6 +12,7 @@
 #include "core/compile/rematerialization/host_copies.h"
 #include "core/compile/rematerialization/memory_limit.h"
 #include "core/compile/rematerialization/recompute.h"
+#include "core/compile/rematerialization/stream_states.h"
 #include "core/compile/select/select.h"
 
 const char *const tn_compile_passes[] = {"assign", "select",        "layout",   "recompute", "constants",
@@ -126,6 +127,7 @@ static tn_status make_cover_program(const compilation *c, tn_cover *cover, tn_pr
   TN_TRY(end_pass(c, "constants", cover));
   TN_TRY(tn_pass_join(cover));
   TN_TRY(tn_add_host_copies(cover, c->map));
+  TN_TRY(tn_fetch_streamed_states(cover, c->map));
   TN_TRY(end_pass(c, "join", cover));
   if (c->options.arena_limit > 0)
     TN_TRY(tn_pass_memory_limit(cover, c->map, &slot, c->options.arena_limit, c->options.offload));

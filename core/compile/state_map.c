@@ -84,6 +84,15 @@ bool tn_state_map_on_host(const tn_state_map *map, const tn_placement *state) {
   return map->regions.v[state->region].host;
 }
 
+bool tn_state_map_is_far(const tn_state_map *map, const tn_placement *state) {
+  return tn_region_is_far(&map->regions.v[state->region]);
+}
+
+bool tn_state_map_is_streamed(const tn_state_map *map, const char *path) {
+  const tn_placement *state = map != NULL ? tn_state_map_find(map, path) : NULL;
+  return state != NULL && map->regions.v[state->region].streamed;
+}
+
 bool tn_state_map_is_copied(const tn_state_map *map, const tn_placement *state) {
   return tn_state_map_shards(map, state) > 1 || tn_state_map_on_host(map, state);
 }
@@ -106,7 +115,7 @@ static int32_t root_region(const tn_state_map *map, int32_t region) {
 }
 
 size_t tn_region_own_bytes(const tn_region *region) {
-  bool other = region->inside >= 0 || region->mapped != NULL || region->host;
+  bool other = region->inside >= 0 || region->mapped != NULL || tn_region_is_far(region);
   return other ? 0 : tn_region_bytes(region);
 }
 
@@ -252,6 +261,14 @@ int64_t tn_state_map_bytes(const tn_state_map *map) {
 int64_t tn_state_map_host_bytes(const tn_state_map *map) {
   int64_t bytes = 0;
   for (size_t i = 0; i < map->regions.n; i++)
-    if (map->regions.v[i].host) bytes += (int64_t)tn_region_bytes(&map->regions.v[i]);
+    if (tn_region_is_far(&map->regions.v[i])) bytes += (int64_t)tn_region_bytes(&map->regions.v[i]);
+  return bytes;
+}
+
+int64_t tn_state_map_streamed_bytes(const tn_state_map *map) {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < map->regions.n; i++)
+    if (map->regions.v[i].streamed || map->regions.v[i].source)
+      bytes += (int64_t)tn_region_bytes(&map->regions.v[i]);
   return bytes;
 }

@@ -10,7 +10,9 @@
  * it is that part. The states in it have offsets in the whole region. Where another region has copies of all
  * its elements in the same dtype, the part lies inside of that region.
  *
- * A region may lie in memory of the host: [optimizer] place. */
+ * A region may lie in memory of the host. Of those of [optimizer] place the host computes what depends on
+ * them; weights that are streamed ([run] offload) go to the device in each run, ahead of the launches that
+ * read them. */
 #pragma once
 
 #include "core/graph/graph.h"
@@ -44,6 +46,9 @@ typedef struct tn_region {
   int32_t inside;   /* of a divided region: the region of whose memory it is the rank's part; -1: none */
   bool host; /* in memory of the host: nodes that read its states run there, and programs that need them on
                 the device read copies */
+  bool streamed; /* in memory of the host: programs fetch the states that they read (stream_states.h) */
+  bool source;   /* with host: weights of which programs read low-precision copies alone, [run] offload */
+  bool copies_streamed; /* with source: the copies are in a streamed region */
 } tn_region;
 
 typedef struct tn_state_map {
@@ -73,8 +78,13 @@ void tn_state_map_divide(tn_state_map *map, int32_t region, int32_t ranks);
 void tn_state_map_put_inside(tn_state_map *map, int32_t region, int32_t whole);
 /* Whether programs read copies of a state in place of it: its region is divided, or in memory of the host. */
 bool tn_state_map_is_copied(const tn_state_map *map, const tn_placement *state);
-/* Whether a state is in memory of the host. */
+/* Whether nodes that read a state run on the host: tn_region.host. */
 bool tn_state_map_on_host(const tn_state_map *map, const tn_placement *state);
+/* Whether a state is in memory of the host, where the device does not read it: tn_region_is_far. */
+bool tn_state_map_is_far(const tn_state_map *map, const tn_placement *state);
+/* Whether programs fetch the states of a graph's path: tn_region.streamed. `map` may be NULL. */
+bool tn_state_map_is_streamed(const tn_state_map *map, const char *path);
+static inline bool tn_region_is_far(const tn_region *region) { return region->host || region->streamed; }
 /* The ranks among which the region of a state is divided. */
 int32_t tn_state_map_shards(const tn_state_map *map, const tn_placement *state);
 /* The bytes of a region on a rank, and those that are allocated for it on the device: none inside of another
@@ -98,6 +108,7 @@ const tn_placement *tn_state_map_find(const tn_state_map *map, const char *path)
 /* Adds the states of a graph that are not in the map to regions "state.DTYPE", but for derived ones, which
  * their maker adds. */
 tn_status tn_state_map_add_rest(tn_state_map *map, const tn_graph *graph);
-/* On a rank: of the device, and of the host. */
+/* On a rank: of the device; of the host; and of these, streamed weights and the sources of copies. */
 int64_t tn_state_map_bytes(const tn_state_map *map);
 int64_t tn_state_map_host_bytes(const tn_state_map *map);
+int64_t tn_state_map_streamed_bytes(const tn_state_map *map);

@@ -54,11 +54,13 @@ static void free_shared(tn_executor *e, void *address, int64_t bytes) {
 
 /* A rehearsal reads no values, and memory without accesses costs address space alone. */
 static tn_status create_host_region(tn_executor *e, int32_t r) {
-  int64_t bytes = (int64_t)tn_region_bytes(&e->map->regions.v[r]);
+  const tn_region *region = &e->map->regions.v[r];
+  bool weights = region->streamed || region->source;
+  int64_t bytes = (int64_t)tn_region_bytes(region);
   tn_status status = tn_device_offload_memory(e->device, bytes, &e->regions[r]);
   if (status != TN_OK) {
-    tn_wrap(&e->device->env, status, "%lld bytes of host memory for '%s' ([optimizer] place)",
-            (long long)bytes, e->map->regions.v[r].name);
+    tn_wrap(&e->device->env, status, "%lld bytes of host memory for '%s' (%s)", (long long)bytes,
+            region->name, weights ? "weights: [run] offload" : "[optimizer] place");
     return tn_executor_fail(e, status);
   }
   if (e->regions[r] != NULL && e->device->rehearsed == NULL) memset(e->regions[r], 0, (size_t)bytes);
@@ -68,7 +70,7 @@ static tn_status create_host_region(tn_executor *e, int32_t r) {
 static void free_region(tn_executor *e, int32_t r) {
   const tn_region *region = &e->map->regions.v[r];
   if (region->inside >= 0 || region->mapped != NULL) return;
-  if (region->host)
+  if (tn_region_is_far(region))
     tn_device_offload_memory_free(e->device, e->regions[r], (int64_t)tn_region_bytes(region));
   else
     free_shared(e, e->regions[r], executor_region_bytes(e, r));
@@ -78,7 +80,7 @@ static tn_status create_region(tn_executor *e, tn_program *const *programs, int3
   const tn_region *region = &e->map->regions.v[r];
   int64_t bytes = executor_region_bytes(e, r);
   if (region->inside >= 0) return TN_OK;
-  if (region->host) return create_host_region(e, r);
+  if (tn_region_is_far(region)) return create_host_region(e, r);
   if ((e->regions[r] = region->mapped) != NULL) return TN_OK;
   TN_TRY(allocate_shared(e, collectives_use(e, programs, n, TN_BASE_REGION, r), bytes, &e->regions[r]));
   return tn_executor_zero(e, e->regions[r], bytes);

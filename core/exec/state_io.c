@@ -20,7 +20,7 @@ static tn_status find_region_extent(tn_executor *e, const char *name, extent *fo
   for (int32_t r = 0; r < e->n_regions; r++) {
     const tn_region *region = &e->map->regions.v[r];
     if (!tn_text_equal(region->name, name)) continue;
-    *found = (extent){.region = r, .bytes = tn_region_bytes(region), .host = region->host};
+    *found = (extent){.region = r, .bytes = tn_region_bytes(region), .host = tn_region_is_far(region)};
     return TN_OK;
   }
   return tn_failf(e->env, TN_EINVAL, "there is no state region '@%s'", name);
@@ -33,7 +33,7 @@ static tn_status find_state_extent(tn_executor *e, const char *path, extent *fou
   bool blocked = p->layout.set && !tn_layout_is_row_major(&p->layout, p->type.rank);
   *found = (extent){
       p->region,          (size_t)p->offset * tn_dtype_size(p->type.dtype), tn_type_bytes(&p->type),
-      blocked ? p : NULL, tn_state_map_shards(e->map, p) > 1 ? p : NULL,    tn_state_map_on_host(e->map, p)};
+      blocked ? p : NULL, tn_state_map_shards(e->map, p) > 1 ? p : NULL,    tn_state_map_is_far(e->map, p)};
   return TN_OK;
 }
 
@@ -134,7 +134,8 @@ void tn_executor_attach_divided(tn_executor *e, const tn_divided_states *divided
 
 tn_status tn_executor_read_region(tn_executor *e, int32_t region, size_t offset, void *to, size_t bytes) {
   const void *address = (const char *)e->regions[region] + offset;
-  tn_status status = copy_and_wait(e, e->map->regions.v[region].host, TN_STREAM_COPY_OUT, to, address, bytes);
+  tn_status status =
+      copy_and_wait(e, tn_region_is_far(&e->map->regions.v[region]), TN_STREAM_COPY_OUT, to, address, bytes);
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
 }
 
@@ -143,6 +144,6 @@ tn_status tn_executor_write_region(tn_executor *e, int32_t region, size_t offset
   void *address = (char *)e->regions[region] + offset;
   e->state_version++;
   tn_status status =
-      copy_and_wait(e, e->map->regions.v[region].host, TN_STREAM_COPY_IN, address, from, bytes);
+      copy_and_wait(e, tn_region_is_far(&e->map->regions.v[region]), TN_STREAM_COPY_IN, address, from, bytes);
   return status == TN_OK ? TN_OK : tn_executor_fail(e, status);
 }

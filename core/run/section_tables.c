@@ -33,8 +33,10 @@ static const tn_option run_rows[] = {
     TN_OPT(tn_run_section, memory_limit, TN_OPT_SIZE, "0", ">= 0", "limit of the device memory; 0: no limit"),
     TN_OPT(
         tn_run_section, offload, TN_OPT_ENUM, "auto", "auto|no",
-        "under memory_limit, whether values that backward reads may wait in memory of the host; auto: where "
-        "the rate of the device's link is known and that takes less time than computing them again"),
+        "whether values and weights may wait in memory of the host; auto: under memory_limit, values that "
+        "backward reads, where the rate of the device's link is known and that takes less time than "
+        "computing them again; and weights of predictions, and frozen ones, that memory_limit or the device "
+        "has no room for, which are copied to it in each run"),
     TN_OPT(tn_run_section, steps_per_launch, TN_OPT_TEXT, "auto", NULL,
            "steps that a device with capture replays in one launch: 1 .. 16, or auto, by the estimated time "
            "of a "

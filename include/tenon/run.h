@@ -123,15 +123,18 @@ typedef struct tn_plan_options {
   const char *dump_after; /* a compiler pass, "" for each; NULL: no dump */
   const char *device;     /* JSON file of a device to plan for (docs/guide/devices.md); NULL: [backend] use */
   int32_t ranks;          /* plan for so many devices, be they there or not; 0: those of [distributed] */
+  int32_t mode;           /* TN_BENCH_TRAIN: the training step, or predictions where [model] has no loss;
+                             TN_BENCH_INFER:           predictions */
+  int64_t batch;          /* samples of a prediction; 0: 1. A training step has those of [data] batch */
 } tn_plan_options;
-/* Compiles the training step and describes its plan; reads no data and no weights, opens no device, runs
- * nothing. *dump is the graph's text after the pass `dump_after`, which the caller frees with tn_string_free.
- * options and dump may be NULL. */
+/* Compiles the training step, or a prediction, and describes its plan; reads no data and no weights, opens no
+ * device, runs nothing. *dump is the graph's text after the pass `dump_after`, which the caller frees with
+ * tn_string_free. options and dump may be NULL. */
 TN_EXPORT tn_status tn_run_plan(tn_run *run, const tn_plan_options *options, char **json, char **dump);
 /* The memory of that plan by its use: {rows: [{name, bytes, host}], executor_bytes, total_bytes,
- * offloaded_bytes, placed_bytes, peak, by_launch, lines}: the table that `tenon plan` prints. *text, if text
- * is not NULL, is the same as text; the caller frees it with tn_string_free. `dump_after` is not read.
- * options may be NULL. */
+ * offloaded_bytes, placed_bytes, streamed_bytes, peak, by_launch, lines}: the table that `tenon plan` prints.
+ * *text, if text is not NULL, is the same as text; the caller frees it with tn_string_free. `dump_after` is
+ * not read. options may be NULL. */
 TN_EXPORT tn_status tn_run_memory(tn_run *run, const tn_plan_options *options, char **json, char **text);
 /* {layers: [{name, op, output, parameters, flops}], parameters, flops}: the model summary. */
 TN_EXPORT tn_status tn_run_summary(tn_run *run, char **json);

@@ -1,7 +1,7 @@
 """memory.py TENON FOLDER [PART...]: plans of ResNet-50 (224 x 224, batch 64) and GPT-2 124M (1024 tokens, batch 8) under parts of the memory
 that they need without a limit, for the described devices in tests/devices; plans of GPT-2 1.5B for 12 GB; and
 PyTorch's checkpointing (memory_peer.py). Prints the tables of docs/results/memory.md. FOLDER: for temporary files. PART: limits,
-large, peer; all without one."""
+large, stream, peer; all without one. stream: predictions of a decoder of 6.7 billion parameters, whose weights are streamed."""
 import json
 import pathlib
 import re
@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 tenon, folder = sys.argv[1], pathlib.Path(sys.argv[2])
-parts = sys.argv[3:] or ["limits", "large", "peer"]
+parts = sys.argv[3:] or ["limits", "large", "stream", "peer"]
 root = pathlib.Path(__file__).resolve().parents[2]
 MIB = 1 << 20
 MODELS = {
@@ -71,16 +71,21 @@ def row(model, device, free, percent):
 
 
 GPT2_XL = {"gpt(768, heads=12, depth=12)": "gpt(1600, heads=25, depth=48)"}
+GPT_7B = {"gpt(768, heads=12, depth=12)": "gpt(4096, heads=32, depth=32)"}  # the shape of GPT-3 6.7B
 
 
-def large(device, limit, *more):
+def write_gpt(sizes):
     text = (root / "docs/examples/gpt2_124m.ini").read_text()
-    for old, new in GPT2_XL.items():
+    for old, new in sizes.items():
         assert old in text
         text = text.replace(old, new)
     ini = folder / "large.ini"
     ini.write_text(text)
-    return plan_file(ini, device, "--set", f"run.memory_limit={limit}", "--set", "optimizer.place=auto", *more)
+    return ini
+
+
+def large(device, limit, *more):
+    return plan_file(write_gpt(GPT2_XL), device, "--set", f"run.memory_limit={limit}", "--set", "optimizer.place=auto", *more)
 
 
 def large_row(device, limit, policy, clip):
@@ -95,6 +100,25 @@ def large_row(device, limit, policy, clip):
           f"{found['recomputed_ms']:.0f} | {o['host_ms']:.0f}, {o['host_exposed_ms']:.0f} | {o['copy_ms']:.0f}, {o['exposed_ms']:.0f} |", flush=True)
 
 
+def stream_row(device, limit, policy, batch):
+    found, error = plan_file(write_gpt(GPT_7B), device, "--mode", "infer", "--batch", str(batch), "--set", f"run.memory_limit={limit}",
+                             "--set", f"precision.policy={policy}")
+    if found is None:
+        sys.exit(error)
+    o, s = found["offload"], found["offload"]["streamed"]
+    hidden = f"{100 * (1 - s['exposed_ms'] / s['copy_ms']):.0f} %" if s["copy_ms"] > 0 else "-"
+    print(f"| {device} | {limit // MIB} | {policy} | {batch} | {found['peak_bytes'] / MIB:.0f} | {found['state_bytes'] / MIB:.0f} | "
+          f"{s['bytes'] / MIB:.0f} in {s['copies']} | {s['copy_ms']:.0f}, {hidden} | {o['step_ms']:.0f} | {o['unlimited_ms']:.0f} | "
+          f"{o['step_ms'] / o['unlimited_ms']:.2f} |", flush=True)
+
+
+if "stream" in parts:
+    print("### Predictions of a decoder of 6.7 billion parameters, 1024 tokens a sample\n\n| device | limit, MiB | policy | batch | MiB of the device | "
+          "weights there | streamed MiB, copies | copies ms, hidden | run ms | without a limit | times |\n|---|---|---|---|---|---|---|---|---|---|---|")
+    for device, limit in (("desktop, 12 GB", 11500 * MIB), ("H200", 8192 * MIB)):
+        for policy in ("fp32", "bf16"):
+            for batch in (1, 2, 4):
+                stream_row(device, limit, policy, batch)
 if "large" in parts:
     print("### GPT-2 1.5B, batch 1, desktop, 12 GB\n\n| policy, `clip` | MiB of the device | state | arena | optimizer on the host | other values there | "
           "step ms | computed again | host ms, exposed | copies ms, exposed |\n|---|---|---|---|---|---|---|---|---|---|")

@@ -95,6 +95,8 @@ static const cli_option options[] = {
     {"dump-after", "PASS", "print the graph after a pass (all: after each)", CLI_PLAN, 0, TEXT(dump_after)},
     {"device", "FILE", "plan for the device that a JSON file describes", CLI_PLAN, 0, TEXT(device_file)},
     {"ranks", "N", "plan for so many devices, be they there or not", CLI_PLAN, 0, COUNT(ranks)},
+    {"mode", "train|infer", "the training step, or predictions", CLI_PLAN, 0, TEXT(mode)},
+    {"batch", "N", "samples of a prediction (default: 1)", CLI_PLAN, 0, COUNT(batch)},
     {"device", "FILE", "rehearse the device that a JSON file describes: predicted times, nothing is computed",
      CLI_REHEARSE, 0, TEXT(device_file)},
     {"ranks", "N", "devices that share the batch (default: those of [distributed])", CLI_REHEARSE, 0,

@@ -4,7 +4,9 @@
 
 #include <math.h>
 
+#include "core/compile/state_map.h"
 #include "core/config/options/options.h"
+#include "core/graph/input_state.h"
 #include "core/graph/loop/loop.h"
 #include "core/graph/uses.h"
 
@@ -55,22 +57,28 @@ static int32_t result_number(const tn_graph *g, const tn_candidate *c, const tn_
   return -1;
 }
 
-/* A state, or a view of one. */
-static bool is_state_value(const tn_graph *g, tn_val v) {
+/* The path of a state, or of the one that a value is a view of; NULL: it is another value. */
+static const char *state_value_path(const tn_graph *g, tn_val v) {
   while (v != 0) {
     const tn_gnode *node = &g->nodes.v[g->values.v[v].node];
-    if (tn_node_kind_of(node) == TN_NODE_STATE) return true;
-    if (tn_node_kind_of(node) != TN_NODE_VIEW) return false;
+    if (tn_node_kind_of(node) == TN_NODE_STATE) return ((const tn_state_attributes *)node->attributes)->path;
+    if (tn_node_kind_of(node) != TN_NODE_VIEW) return NULL;
     v = node->in[0];
   }
-  return false;
+  return NULL;
+}
+
+/* A state whose memory keeps its values from run to run: it is not fetched in each of them. */
+static bool is_kept_state(const tn_graph *g, const tn_target *target, tn_val v) {
+  const char *path = state_value_path(g, v);
+  return path != NULL && !tn_state_map_is_streamed(target->states, path);
 }
 
 static uint8_t *mark_constant_operands(tn_arena *arena, const tn_graph *g, const tn_target *target,
                                        const tn_candidate *c) {
   uint8_t *constant = tn_arena_alloc(arena, (size_t)c->n_in);
   for (int32_t i = 0; constant != NULL && i < c->n_in; i++)
-    constant[i] = target->constant_state && g->commits.n == 0 && is_state_value(g, c->in[i]);
+    constant[i] = target->constant_state && g->commits.n == 0 && is_kept_state(g, target, c->in[i]);
   return constant;
 }
 
@@ -144,7 +152,7 @@ tn_status tn_describe_tuning(tn_arena *arena, const tn_graph *g, const tn_candid
     if (i > 0) tn_text_addf(&text, "+");
     describe_tuned_node(&text, g->nodes.v[c->nodes[i]].op, &m->nodes[i]);
   }
-  for (int32_t i = 0; cold != NULL && i < m->n_in; i++) cold[i] = is_state_value(g, c->in[i]);
+  for (int32_t i = 0; cold != NULL && i < m->n_in; i++) cold[i] = state_value_path(g, c->in[i]) != NULL;
   *tuning = (tn_tuning){.entry = c->kernel->entry,
                         .match = m,
                         .nodes = text.failed ? NULL : tn_arena_strdup(arena, text.v),

@@ -81,6 +81,12 @@ bool tn_plan_is_placed_transfer(const tn_group *group, int32_t transfer) {
   return group->placed && tn_kernel_transfer(group->kernel) == transfer;
 }
 
+bool tn_plan_is_streamed_fetch(const tn_plan *plan, const tn_group *group) {
+  if (group->placed || tn_kernel_transfer(group->kernel) != TN_TRANSFER_FETCH) return false;
+  const tn_buffer *from = &plan->buffers.v[plan->buffer_of.v[group->in[0]]];
+  return from->fixed && tn_plan_is_host_region(plan, &from->location);
+}
+
 void tn_plan_fix_placed_result(tn_plan *plan, int32_t buffer) {
   tn_buffer *b = &plan->buffers.v[buffer];
   const tn_group *writer = b->writer >= 0 ? &plan->cover->groups.v[b->writer] : NULL;

@@ -6,7 +6,7 @@
  *                          for copies and zeros
  *   collectives_in_place   the operand of a collective gets the location of its result
  *   schedule               the order of the groups
- *   place_transfers        the launches of the copies of offloaded values, and their ends
+ *   place_transfers        the launches of the copies of offloaded values and of streamed weights
  *   commits_in_place       a commit that cannot be in place becomes a copy at the end
  *   fallback_segments      cuts around groups that fall back, with copies between device and host
  *   reuse_buffers          live intervals; a result reuses the buffer of an operand that dies
@@ -166,12 +166,14 @@ tn_status tn_plan_add_group(tn_plan *plan, const tn_group *group, int64_t key, i
 tn_status tn_plan_add_copy(tn_plan *plan, tn_val value, bool host, int64_t entry_key, int32_t *buffer);
 /* Whether a location is in a region in memory of the host. */
 static inline bool tn_plan_is_host_region(const tn_plan *plan, const tn_location *location) {
-  return location->base == TN_BASE_REGION && plan->map->regions.v[location->region].host;
+  return location->base == TN_BASE_REGION && tn_region_is_far(&plan->map->regions.v[location->region]);
 }
 /* Gives the results of placed groups that have no location memory of the host, where offloaded values are. */
 void tn_plan_fix_placed_result(tn_plan *plan, int32_t buffer);
 /* Whether a group copies a value to the host, or back, for a placed group. */
 bool tn_plan_is_placed_transfer(const tn_group *group, int32_t transfer);
+/* Whether a group fetches a streamed state (rematerialization/stream_states.h). */
+bool tn_plan_is_streamed_fetch(const tn_plan *plan, const tn_group *group);
 
 /* ---- lower_packs.c, a part of assign_buffers ---- */
 

@@ -10,7 +10,11 @@
  *
  * Copies to the host for groups that are placed there, such as those of gradients, have ended before the
  * first step that begins after the predicted time; copies back stay behind the groups that make their values.
- */
+ *
+ * Streamed weights (rematerialization/stream_states.h) have a window of bytes, which has room for the largest
+ * of them twice. Each is fetched as early as it fits into the window beside those that were fetched before it
+ * and are still to be read. So the next one is always on its way while one is read, and the arena needs no
+ * more than the window for them. */
 #include "core/compile/kernels/transfer_kernel.h"
 #include "core/compile/memory/memory_plan.h"
 
@@ -34,6 +38,10 @@ static bool is_compute_step(const tn_plan *plan, int32_t step) {
 
 /* A copy for a group that is placed on the host. */
 static bool is_placed(const tn_plan *plan, int32_t step) { return tn_plan_group_at(plan, step)->placed; }
+
+static int64_t step_result_bytes(const tn_plan *plan, int32_t step) {
+  return tn_plan_value_bytes(plan, tn_plan_group_at(plan, step)->out[0]);
+}
 
 static void predict_begins(transfer_times *t) {
   int32_t n = (int32_t)t->plan->order.n;
@@ -116,6 +124,7 @@ static void place_fetches(transfer_times *t) {
   double link_s = t->begin_s[plan->order.n];
   for (int32_t i = (int32_t)plan->order.n - 1; i > t->midpoint; i--) {
     if (step_transfer(plan, i) != TN_TRANSFER_FETCH || is_placed(plan, i)) continue;
+    if (tn_plan_is_streamed_fetch(plan, tn_plan_group_at(plan, i))) continue;
     const tn_choice *choice = &tn_plan_group_at(plan, i)->choice;
     if (t->begin_s[i] < link_s) link_s = t->begin_s[i];
     t->before[i] = i;
@@ -124,6 +133,64 @@ static void place_fetches(transfer_times *t) {
     t->before[i] = last_step_before(t, i, link_s - early_part * choice->cost_s);
   }
 }
+
+/* ---- streamed weights ---- */
+
+typedef struct stream_window {
+  int64_t *freed;      /* per step: the bytes that it reads last, of the weights placed so far */
+  int32_t *last;       /* per buffer: the last step that reads it */
+  int64_t bytes, held; /* in all; by weights that are placed and still to be read */
+} stream_window;
+
+static bool is_streamed_step(const tn_plan *plan, int32_t step) {
+  return tn_plan_is_streamed_fetch(plan, tn_plan_group_at(plan, step));
+}
+
+static int32_t step_result_buffer(const tn_plan *plan, int32_t step) {
+  int64_t offset;
+  return tn_plan_root(plan, plan->buffer_of.v[tn_plan_group_at(plan, step)->out[0]], &offset);
+}
+
+static void note_last_reads(const tn_plan *plan, int32_t *last) {
+  for (int32_t i = 0; i < (int32_t)plan->order.n; i++) {
+    const tn_group *g = tn_plan_group_at(plan, i);
+    int64_t offset;
+    for (int32_t k = 0; k < g->n_in; k++)
+      if (g->in[k] != 0) last[tn_plan_root(plan, plan->buffer_of.v[g->in[k]], &offset)] = i;
+  }
+}
+
+/* The next weight is fetched before step `at`: those that steps in front of it read last are gone. */
+static void place_streamed(const transfer_times *t, stream_window *w) {
+  const tn_plan *plan = t->plan;
+  int32_t at = 0;
+  for (int32_t i = 0; i < (int32_t)plan->order.n; i++) {
+    if (!is_streamed_step(plan, i)) continue;
+    int64_t bytes = step_result_bytes(plan, i);
+    bool late = tn_plan_group_at(plan, i)->choice.id == TN_FETCH_LATE;
+    while (at < i && (late || w->held + bytes > w->bytes)) w->held -= w->freed[at++];
+    int32_t last = w->last[step_result_buffer(plan, i)];
+    t->before[i] = at;
+    w->held += bytes;
+    w->freed[last > i ? last : i] += bytes;
+  }
+}
+
+static tn_status place_streamed_fetches(const transfer_times *t) {
+  tn_plan *plan = t->plan;
+  stream_window w = {.freed = tn_arena_alloc(&plan->arena, (plan->order.n + 1) * sizeof *w.freed),
+                     .last = tn_arena_alloc(&plan->arena, (plan->buffers.n + 1) * sizeof *w.last)};
+  if (w.freed == NULL || w.last == NULL) return TN_ENOMEM;
+  for (int32_t i = 0; i < (int32_t)plan->order.n; i++)
+    if (is_streamed_step(plan, i) && 2 * step_result_bytes(plan, i) > w.bytes)
+      w.bytes = 2 * step_result_bytes(plan, i);
+  if (w.bytes == 0) return TN_OK;
+  note_last_reads(plan, w.last);
+  place_streamed(t, &w);
+  return TN_OK;
+}
+
+/* ---- the order ---- */
 
 /* Fetches before a step stay in their order. */
 static tn_status move_fetches(transfer_times *t) {
@@ -142,7 +209,7 @@ static tn_status move_fetches(transfer_times *t) {
 static bool has_transfers(const tn_plan *plan) {
   bool any = plan->cover->offload_midpoint != 0;
   for (int32_t i = 0; !any && i < (int32_t)plan->order.n; i++)
-    any = step_transfer(plan, i) == TN_TRANSFER_OFFLOAD;
+    any = step_transfer(plan, i) == TN_TRANSFER_OFFLOAD || is_streamed_step(plan, i);
   return any;
 }
 
@@ -158,6 +225,7 @@ tn_status tn_plan_place_transfers(tn_plan *plan) {
   predict_begins(&t);
   end_offloads(&t);
   place_fetches(&t);
+  TN_TRY(place_streamed_fetches(&t));
   return move_fetches(&t);
 }
 

@@ -31,8 +31,9 @@ typedef struct tn_overlap {
 tn_overlap tn_overlap_predict(const tn_program *program, tn_step_times *times);
 
 /* {copy_ms, exposed_ms, host_ms, host_exposed_ms, unlimited_ms, step_ms, values: [{name, bytes,
- * offload_begin_ms, offload_end_ms, fetch_begin_ms, fetch_end_ms, exposed_ms}]} of the offloaded values, in
- * the order of their copies. unlimited_ms: without rematerialization and waits for copies and for the host.
+ * offload_begin_ms, offload_end_ms, fetch_begin_ms, fetch_end_ms, exposed_ms}], streamed: {copies, bytes,
+ * copy_ms, exposed_ms}} of the offloaded values, in the order of their copies, and of the weights that are
+ * streamed in a run. unlimited_ms: without rematerialization and waits for copies and for the host.
  * host_ms: of launches that are placed on the host, whose copies are no values of the list. The caller's
  * reference. */
 tn_status tn_offload_report(const tn_program *program, json_t **report);

@@ -28,6 +28,12 @@ static bool copies_state_is_host(const host_copies *c, const char *path) {
   return state != NULL && tn_state_map_on_host(c->map, state);
 }
 
+/* The new value of such a state is in memory of the host. */
+static bool copies_state_is_far(const host_copies *c, const char *path) {
+  const tn_placement *state = tn_state_map_find(c->map, path);
+  return state != NULL && tn_state_map_is_far(c->map, state);
+}
+
 /* ---- which values cross ---- */
 
 static void copies_mark_host(host_copies *c) {
@@ -61,7 +67,7 @@ static void copies_mark_needed(host_copies *c) {
     for (int32_t k = 0; k < node->n_in && copies_is_pack(node); k++) copies_need(c, node->in[k]);
   }
   for (size_t i = 0; i < c->graph->commits.n; i++)
-    if (!copies_state_is_host(c, c->graph->commits.v[i].path)) copies_need(c, c->graph->commits.v[i].value);
+    if (!copies_state_is_far(c, c->graph->commits.v[i].path)) copies_need(c, c->graph->commits.v[i].value);
   for (size_t i = 0; i < c->graph->outputs.n; i++) copies_need(c, c->graph->outputs.v[i].value);
 }
 
@@ -134,7 +140,7 @@ static tn_status copies_of_packs(host_copies *c) {
 static tn_status copies_of_ends(host_copies *c) {
   for (size_t i = 0; i < c->graph->commits.n; i++) {
     tn_gcommit *commit = &c->graph->commits.v[i];
-    bool host = copies_state_is_host(c, commit->path);
+    bool host = copies_state_is_far(c, commit->path);
     if (host && copies_is_away(c, commit->value))
       TN_TRY(
           copies_add(c, TN_TRANSFER_OFFLOAD, commit->value, tn_graph_maker(c->graph, commit->value)->layer));

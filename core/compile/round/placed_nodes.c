@@ -4,7 +4,7 @@
 
 #include "core/graph/input_state.h"
 
-const char tn_placed_reason[] = "its states are in memory of the host ([optimizer] place)";
+const char tn_placed_reason[] = "its states are in memory of the host ([optimizer] place, [run] offload)";
 
 typedef struct placed_search {
   const tn_graph *graph;
@@ -13,7 +13,7 @@ typedef struct placed_search {
   bool *node;  /* per node: the result */
   bool *value; /* per value: it is of the host */
   bool *away;  /* per value: a commit of a state of the device, a predicate or an output reads it */
-  bool *kept;  /* per value: a commit of a state of the host reads it */
+  bool *kept;  /* per value: a commit of a state in memory of the host reads it */
 } placed_search;
 
 static bool placed_is_host_state(const placed_search *s, const char *path) {
@@ -21,10 +21,15 @@ static bool placed_is_host_state(const placed_search *s, const char *path) {
   return state != NULL && tn_state_map_on_host(s->map, state);
 }
 
+static bool placed_is_far_state(const placed_search *s, const char *path) {
+  const tn_placement *state = tn_state_map_find(s->map, path);
+  return state != NULL && tn_state_map_is_far(s->map, state);
+}
+
 static void placed_mark_ends(placed_search *s) {
   for (size_t i = 0; i < s->graph->commits.n; i++) {
     const tn_gcommit *c = &s->graph->commits.v[i];
-    (placed_is_host_state(s, c->path) ? s->kept : s->away)[c->value] = true;
+    (placed_is_far_state(s, c->path) ? s->kept : s->away)[c->value] = true;
     if (c->predicate != 0) s->away[c->predicate] = true;
   }
   for (size_t i = 0; i < s->graph->outputs.n; i++) s->away[s->graph->outputs.v[i].value] = true;
@@ -99,9 +104,9 @@ static void placed_go_backward(placed_search *s) {
   }
 }
 
-static bool placed_has_host_region(const tn_state_map *map) {
+static bool placed_has_far_region(const tn_state_map *map) {
   for (size_t i = 0; map != NULL && i < map->regions.n; i++)
-    if (map->regions.v[i].host) return true;
+    if (tn_region_is_far(&map->regions.v[i])) return true;
   return false;
 }
 
@@ -109,7 +114,7 @@ tn_status tn_find_placed_nodes(tn_arena *arena, const tn_graph *graph, const tn_
                                const bool **placed) {
   placed_search s = {.graph = graph, .map = map};
   *placed = NULL;
-  if (!placed_has_host_region(map)) return TN_OK;
+  if (!placed_has_far_region(map)) return TN_OK;
   TN_TRY(tn_uses_create(arena, graph, &s.uses));
   s.node = tn_arena_alloc(arena, (graph->nodes.n + 1) * sizeof *s.node);
   s.value = tn_arena_alloc(arena, graph->values.n * sizeof *s.value);

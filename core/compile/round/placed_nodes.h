@@ -1,5 +1,5 @@
 /* core/compile/round/placed_nodes.h: the nodes that run on the host because states in its memory are near:
- * those of an update whose states [optimizer] place has put there. */
+ * those of an update whose states [optimizer] place has put there, and initial values of streamed weights. */
 #pragma once
 
 #include "core/compile/state_map.h"

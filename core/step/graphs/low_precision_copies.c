@@ -77,6 +77,7 @@ static tn_status low_precision_region(tn_state_map *map, int32_t source, int32_t
   TN_TRY(tn_state_map_region(map, name, dtype, region));
   tn_state_map_follow(map, *region, source);
   tn_state_map_extend(map, *region, map->regions.v[source].count);
+  map->regions.v[*region].streamed = map->regions.v[source].copies_streamed;
   if (dtype == map->regions.v[source].dtype && map->regions.v[source].shards > 1)
     tn_state_map_put_inside(map, source, *region);
   return TN_OK;

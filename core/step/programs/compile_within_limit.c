@@ -1,69 +1,25 @@
 /* core/step/programs/compile_within_limit.c: the programs of a run within the bytes of [run] memory_limit
  * and of the device.
  *
- * State, input slots and outputs have fixed sizes; the arena gets the rest. Under memory_limit, programs that
- * need a larger arena rematerialize values (core/compile/rematerialization/memory_limit.h). */
+ * Under memory_limit, programs that need a larger arena rematerialize values
+ * (core/compile/rematerialization/memory_limit.h). Parameters that have no room and that no update changes
+ * are streamed from memory of the host (stream_weights.c). */
 #include <math.h>
 
 #include "core/compile/kernels/answers.h"
 #include "core/step/programs/choose_buckets.h"
 #include "core/step/programs/largest_batch.h"
 #include "core/step/programs/memory_report.h"
-#include "core/step/programs/programs.h"
+#include "core/step/programs/within_limit.h"
 
 static const double mib = 1048576.0;
 
-static int32_t within_limit_slots(const tn_run *run) {
-  return tn_run_input_slots(run, tn_run_steps_per_launch(run));
-}
-
-static int64_t within_limit_planned_bytes(const tn_run *run, const tn_target *target,
-                                          const tn_program_set *set) {
-  return tn_executor_planned_bytes(set->map, set->list, set->n, within_limit_slots(run),
-                                   target->properties.host_addressable != 0);
-}
-
-/* Without the staging buffers, which are memory of the host. */
-static int64_t within_limit_device_bytes(const tn_run *run, const tn_program_set *set) {
-  return tn_executor_planned_bytes(set->map, set->list, set->n, within_limit_slots(run), true);
-}
-
-/* The memory for the run: on a device with memory of its own, that which is not in use. The host's may be
- * swapped out, so all of it counts. 0: unknown. */
-static int64_t within_limit_device_memory(const tn_device_properties *p) {
-  return p->free_bytes > 0 && !p->host_addressable ? p->free_bytes : p->memory_bytes;
-}
-
-bool tn_programs_fit(const tn_run *run, const tn_target *target, const tn_program_set *set, int32_t slots) {
-  int64_t limit = run->settings.run.memory_limit, there = within_limit_device_memory(&target->properties);
-  bool direct = target->properties.host_addressable != 0;
-  return (limit == 0 || tn_executor_planned_bytes(set->map, set->list, set->n, slots, direct) <= limit) &&
-         (there == 0 || tn_executor_planned_bytes(set->map, set->list, set->n, slots, true) <= there);
-}
-
-/* ---- within memory_limit ---- */
-
-/* Compiles; under a limit, if need be, again with an arena of the bytes that the limit leaves. */
-static tn_status within_limit_attempt(tn_run *run, const tn_target *target, const tn_program_request *request,
-                                      tn_program_set *set) {
-  int64_t limit = run->settings.run.memory_limit;
-  tn_text *dump = request->dump != NULL ? request->dump->dump : NULL;
-  size_t start = dump != NULL ? dump->n : 0;
-  TN_TRY(tn_programs_compile(run, target, request, set));
-  int64_t planned = within_limit_planned_bytes(run, target, set);
-  if (limit == 0 || planned <= limit) return TN_OK;
-  if (dump != NULL) dump->n = start; /* the dump shows the programs that will run */
-  int64_t rest = limit - (planned - tn_largest_program(set)->arena_bytes);
-  tn_program_request smaller = *request;
-  smaller.arena_limit = rest > 0 ? rest : 1;
-  tn_programs_free(run, set);
-  return tn_programs_compile(run, target, &smaller, set);
-}
-
 /* The uses of a plan's memory, in one line. */
-static const char *within_limit_use(tn_run *run, const tn_program_set *set, bool direct) {
+static const char *within_limit_use(tn_run *run, const tn_program_request *request, const tn_program_set *set,
+                                    bool direct) {
   tn_memory_report report;
-  tn_status status = tn_memory_report_make(set, within_limit_slots(run), direct, &run->arena, &report);
+  tn_status status =
+      tn_memory_report_make(set, tn_within_limit_slots(run, request), direct, &run->arena, &report);
   return status == TN_OK ? tn_memory_report_line(&report, &run->arena) : "";
 }
 
@@ -93,12 +49,12 @@ static bool within_limit_plan_batch(void *context, int64_t batch, int64_t *bytes
   request.dump = NULL;
   for (int32_t i = 0; i < TN_PROGRAMS; i++)
     if (request.batch[i] > batch) request.batch[i] = batch;
-  if (within_limit_attempt(s->run, &target, &request, &set) != TN_OK) {
+  if (tn_within_limit_attempt(s->run, &target, &request, &set) != TN_OK) {
     tn_error_clear(&s->run->env);
     return false;
   }
-  *bytes = s->of_device ? within_limit_device_bytes(s->run, &set)
-                        : within_limit_planned_bytes(s->run, &target, &set);
+  *bytes = s->of_device ? tn_within_limit_on_device(s->run, &request, &set)
+                        : tn_within_limit_planned(s->run, &target, &request, &set);
   tn_programs_free(s->run, &set);
   return true;
 }
@@ -117,12 +73,22 @@ static const char *within_limit_batch_advice(batch_search *s, int64_t needed, in
 
 /* ---- a limit that is too small ---- */
 
+static const char within_limit_stream_advice[] =
+    "let weights stay in memory of the host with [run] offload = auto, or raise memory_limit";
+
+/* Whether the weights of a prediction stay on the device because the run asks for it. */
+static bool within_limit_may_stream(const tn_run *run, const tn_target *target, const tn_program_set *set) {
+  return set->programs[TN_PROGRAM_STEP] == NULL && run->settings.run.offload == TN_OFFLOAD_NO &&
+         !target->properties.host_addressable;
+}
+
 /* State does not depend on the batch. */
 static const char *within_limit_advice(const tn_run *run, const tn_target *target, const tn_program_set *set,
                                        int64_t batch) {
   int64_t limit = run->settings.run.memory_limit, state = tn_state_map_bytes(set->map);
   bool places =
       set->programs[TN_PROGRAM_STEP] != NULL && !set->host_optimizer && tn_programs_can_place(run, target);
+  if (within_limit_may_stream(run, target, set)) return within_limit_stream_advice;
   if (places)
     return "raise memory_limit, lower [data] batch, or let the optimizer's state go to the host with "
            "[optimizer] "
@@ -134,7 +100,7 @@ static const char *within_limit_advice(const tn_run *run, const tn_target *targe
 
 static tn_status within_limit_fail(tn_run *run, const tn_target *target, const tn_program_request *request,
                                    const tn_program_set *set) {
-  int64_t needed = within_limit_planned_bytes(run, target, set);
+  int64_t needed = tn_within_limit_planned(run, target, request, set);
   int64_t batch = within_limit_largest_batch(request);
   int64_t limit = run->settings.run.memory_limit;
   batch_search search = {run, target, request, false};
@@ -143,7 +109,7 @@ static tn_status within_limit_fail(tn_run *run, const tn_target *target, const t
                   "needed when everything that can be is rematerialized (%s); %s%s",
                   tn_settings_where(&run->ini, "run", "memory_limit"), (double)limit / mib, (long long)batch,
                   ceil((double)needed / mib * 10) / 10,
-                  within_limit_use(run, set, target->properties.host_addressable != 0),
+                  within_limit_use(run, request, set, target->properties.host_addressable != 0),
                   within_limit_advice(run, target, set, batch),
                   within_limit_batch_advice(&search, needed, limit));
 }
@@ -152,22 +118,24 @@ static tn_status within_limit_fail_device(tn_run *run, const tn_target *target,
                                           const tn_program_request *request, const tn_program_set *set,
                                           int64_t there) {
   const tn_device_properties *p = &target->properties;
-  int64_t needed = within_limit_device_bytes(run, set);
+  int64_t needed = tn_within_limit_on_device(run, request, set);
   batch_search search = {run, target, request, true};
-  return tn_failf(&run->env, TN_ENOMEM,
-                  "%s: [data] batch: the plan for a batch of %lld needs %.1f MiB (%s), and device '%s' has "
-                  "%.1f MiB%s%s; [run] memory_limit rematerializes what it can",
-                  tn_settings_where(&run->ini, "data", "batch"),
-                  (long long)within_limit_largest_batch(request), (double)needed / mib,
-                  within_limit_use(run, set, true), p->name, (double)there / mib,
-                  there < p->memory_bytes ? " that are not in use" : "",
-                  within_limit_batch_advice(&search, needed, there));
+  return tn_failf(
+      &run->env, TN_ENOMEM,
+      "%s: [data] batch: the plan for a batch of %lld needs %.1f MiB (%s), and device '%s' has "
+      "%.1f MiB%s%s; %s",
+      tn_settings_where(&run->ini, "data", "batch"), (long long)within_limit_largest_batch(request),
+      (double)needed / mib, within_limit_use(run, request, set, true), p->name, (double)there / mib,
+      there < p->memory_bytes ? " that are not in use" : "",
+      within_limit_batch_advice(&search, needed, there),
+      within_limit_may_stream(run, target, set) ? within_limit_stream_advice
+                                                : "[run] memory_limit rematerializes what it can");
 }
 
 static tn_status within_limit_check_device(tn_run *run, const tn_target *target,
                                            const tn_program_request *request, const tn_program_set *set) {
   const tn_device_properties *p = &target->properties;
-  int64_t needed = within_limit_device_bytes(run, set), there = within_limit_device_memory(p);
+  int64_t needed = tn_within_limit_on_device(run, request, set), there = tn_within_limit_memory(p);
   if (there > 0 && needed > there) return within_limit_fail_device(run, target, request, set, there);
   if (p->free_bytes > 0 && needed > p->free_bytes)
     tn_logf(&run->env, TN_LOG_WARN,
@@ -182,12 +150,12 @@ static tn_status within_limit_place(tn_run *run, const tn_target *target, tn_pro
                                     tn_program_set *set) {
   bool may = run->settings.optimizer.place == TN_OPTIMIZER_PLACE_AUTO &&
              request->batch[TN_PROGRAM_STEP] > 0 && tn_programs_can_place(run, target);
-  TN_TRY(within_limit_attempt(run, target, request, set));
-  if (!may || tn_programs_fit(run, target, set, within_limit_slots(run))) return TN_OK;
+  TN_TRY(tn_within_limit_attempt(run, target, request, set));
+  if (!may || tn_programs_fit(run, target, set, tn_within_limit_slots(run, request))) return TN_OK;
   tn_programs_free(run, set);
   request->host_optimizer = true;
   tn_logf(&run->env, TN_LOG_INFO, "[optimizer] place = auto: the optimizer's state is in memory of the host");
-  return within_limit_attempt(run, target, request, set);
+  return tn_within_limit_attempt(run, target, request, set);
 }
 
 static tn_status within_limit_compile(tn_run *run, const tn_target *target, const tn_program_request *asked,
@@ -195,7 +163,8 @@ static tn_status within_limit_compile(tn_run *run, const tn_target *target, cons
   int64_t limit = run->settings.run.memory_limit;
   tn_program_request placed = *asked, *request = &placed;
   TN_TRY(within_limit_place(run, target, request, set));
-  tn_status status = limit > 0 && within_limit_planned_bytes(run, target, set) > limit
+  TN_TRY(tn_within_limit_stream(run, target, request, set));
+  tn_status status = limit > 0 && tn_within_limit_planned(run, target, request, set) > limit
                          ? within_limit_fail(run, target, request, set)
                          : within_limit_check_device(run, target, request, set);
   if (status != TN_OK) tn_programs_free(run, set);

@@ -28,7 +28,8 @@ static void memory_add_areas(const tn_program_set *set, int32_t slots, bool dire
 static int32_t memory_arena_row(int32_t kind) {
   static const int32_t rows[] = {[TN_LIVE_ACTIVATION] = TN_USE_ACTIVATIONS,
                                  [TN_LIVE_GRADIENT] = TN_USE_GRADIENTS,
-                                 [TN_LIVE_WORKSPACE] = TN_USE_WORKSPACES};
+                                 [TN_LIVE_WORKSPACE] = TN_USE_WORKSPACES,
+                                 [TN_LIVE_STREAMED] = TN_USE_STREAMED};
   return rows[kind];
 }
 
@@ -92,7 +93,7 @@ static tn_status memory_find_holders(const tn_program_set *set, tn_arena *arena,
   const tn_program *p = report->program;
   for (size_t i = 0; i < set->map->states.n; i++) {
     const tn_placement *state = &set->map->states.v[i];
-    if (state->path[0] == '@' || tn_state_map_on_host(set->map, state)) continue;
+    if (state->path[0] == '@' || tn_state_map_is_far(set->map, state)) continue;
     memory_hold(report, (tn_memory_holder){state->path, tn_memory_state_row(state),
                                            (int64_t)tn_type_bytes(&state->type), -1, -1});
   }
@@ -143,7 +144,8 @@ tn_status tn_memory_report_make(const tn_program_set *set, int32_t slots, bool d
   for (int32_t i = 0; i < set->n; i++)
     if (set->list[i]->offload_bytes > report->offloaded_bytes)
       report->offloaded_bytes = set->list[i]->offload_bytes;
-  report->placed_bytes = tn_state_map_host_bytes(set->map);
-  report->offloaded_bytes += report->placed_bytes;
+  report->streamed_bytes = tn_state_map_streamed_bytes(set->map);
+  report->placed_bytes = tn_state_map_host_bytes(set->map) - report->streamed_bytes;
+  report->offloaded_bytes += report->placed_bytes + report->streamed_bytes;
   return TN_OK;
 }

@@ -15,6 +15,7 @@ enum {
   TN_USE_BUFFERS, /* running statistics, counters */
   TN_USE_ACTIVATIONS,
   TN_USE_WORKSPACES,
+  TN_USE_STREAMED,      /* weights on the device that were fetched for a launch */
   TN_USE_FRAGMENTATION, /* of the arena: bytes that no value needs at its peak */
   TN_USE_CONSTANTS,
   TN_USE_INPUTS,
@@ -42,6 +43,7 @@ typedef struct tn_memory_report {
   int64_t total_bytes;       /* of all known rows */
   int64_t offloaded_bytes;   /* in the host's memory, in place of the device's */
   int64_t placed_bytes;      /* of these: [optimizer] place */
+  int64_t streamed_bytes;    /* of these: weights that are streamed, [run] offload */
   bool measured;             /* the row of the libraries: the device has been asked */
   const tn_program *program; /* the one with the largest arena, which all programs share */
   int32_t peak;              /* its launch; -1: before the first */
@@ -55,9 +57,9 @@ tn_status tn_memory_report_make(const tn_program_set *set, int32_t slots, bool d
                                 tn_memory_report *report);
 /* Asks an open device for the bytes of its libraries, captures included, if it knows them. */
 void tn_memory_report_measure(tn_device *device, tn_memory_report *report);
-/* {rows: [{name, bytes, host}], executor_bytes, total_bytes, offloaded_bytes, placed_bytes,
+/* {rows: [{name, bytes, host}], executor_bytes, total_bytes, offloaded_bytes, placed_bytes, streamed_bytes,
  * libraries_measured, peak: {program, launch, launches, name, bytes, values: [{name, use, bytes, first,
- * last}]}, by_launch: {activations, gradients, workspaces}, lines}. The caller's reference. */
+ * last}]}, by_launch: {activations, gradients, workspaces, streamed}, lines}. The caller's reference. */
 tn_status tn_memory_report_json(const tn_program_set *set, const tn_memory_report *report, json_t **json);
 /* Makes it and adds it to an object as "memory_table". measured: the device that is asked; NULL: none. */
 tn_status tn_memory_report_add(const tn_program_set *set, int32_t slots, bool direct, tn_device *measured,

@@ -18,6 +18,7 @@ static const memory_row_name memory_names[TN_USES] = {
     [TN_USE_BUFFERS] = {"statistics and counters", false, false},
     [TN_USE_ACTIVATIONS] = {"activations", false, true},
     [TN_USE_WORKSPACES] = {"workspaces", false, true},
+    [TN_USE_STREAMED] = {"streamed weights", false, false},
     [TN_USE_FRAGMENTATION] = {"fragmentation", false, true},
     [TN_USE_CONSTANTS] = {"constants", false, false},
     [TN_USE_INPUTS] = {"input ring", false, true},
@@ -64,6 +65,8 @@ static void memory_print(tn_text *text, const tn_memory_report *report) {
   tn_text_addf(text, "  %-26s %12.3f\n", "offloaded to the host", memory_mib(report->offloaded_bytes));
   if (report->placed_bytes > 0)
     tn_text_addf(text, "  %-26s %12.3f\n", "of it by [optimizer] place", memory_mib(report->placed_bytes));
+  if (report->streamed_bytes > 0)
+    tn_text_addf(text, "  %-26s %12.3f\n", "of it streamed weights", memory_mib(report->streamed_bytes));
   memory_print_peak(text, report);
 }
 
@@ -107,7 +110,7 @@ static tn_status memory_add_curve(const tn_program *p, int32_t kind, const char 
 }
 
 static tn_status memory_curves_json(const tn_program *p, json_t *json) {
-  static const char *const names[TN_LIVE_KINDS] = {"activations", "gradients", "workspaces"};
+  static const char *const names[TN_LIVE_KINDS] = {"activations", "gradients", "workspaces", "streamed"};
   for (int32_t kind = 0; kind < TN_LIVE_KINDS; kind++) TN_TRY(memory_add_curve(p, kind, names[kind], json));
   return TN_OK;
 }
@@ -119,12 +122,12 @@ tn_status tn_memory_report_json(const tn_program_set *set, const tn_memory_repor
   memory_print(&text, report);
   *json = NULL;
   if (status == TN_OK && !text.failed)
-    *json = json_pack("{s:o, s:I, s:I, s:I, s:I, s:b, s:o, s:O, s:o}", "rows", memory_rows_json(report),
+    *json = json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:b, s:o, s:O, s:o}", "rows", memory_rows_json(report),
                       "executor_bytes", (json_int_t)report->executor_bytes, "total_bytes",
                       (json_int_t)report->total_bytes, "offloaded_bytes", (json_int_t)report->offloaded_bytes,
-                      "placed_bytes", (json_int_t)report->placed_bytes, "libraries_measured",
-                      (int)report->measured, "peak", memory_peak_json(report), "by_launch", curves, "lines",
-                      tn_json_lines(text.v));
+                      "placed_bytes", (json_int_t)report->placed_bytes, "streamed_bytes",
+                      (json_int_t)report->streamed_bytes, "libraries_measured", (int)report->measured, "peak",
+                      memory_peak_json(report), "by_launch", curves, "lines", tn_json_lines(text.v));
   json_decref(curves);
   tn_text_free(&text);
   return *json != NULL ? TN_OK : tn_failf(set->map->env, TN_ENOMEM, "no memory for the table of memory");

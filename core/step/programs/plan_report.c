@@ -90,12 +90,13 @@ static void plan_report_add_rematerialized(const tn_cover *cover, json_t *json) 
 /* The values and states that wait on the host, and the predicted cost. */
 static tn_status plan_report_add_offloaded(const tn_program_set *set, const tn_program *program,
                                            json_t *json) {
-  int64_t placed = tn_state_map_host_bytes(set->map);
+  int64_t host = tn_state_map_host_bytes(set->map), streamed = tn_state_map_streamed_bytes(set->map);
   json_t *report = NULL;
   TN_TRY(tn_offload_report(program, &report));
   json_object_set_new(json, "offload", report);
-  json_object_set_new(json, "offloaded_bytes", json_integer(program->offload_bytes + placed));
-  json_object_set_new(json, "placed_bytes", json_integer(placed));
+  json_object_set_new(json, "offloaded_bytes", json_integer(program->offload_bytes + host));
+  json_object_set_new(json, "placed_bytes", json_integer(host - streamed));
+  json_object_set_new(json, "streamed_bytes", json_integer(streamed));
   return TN_OK;
 }
 

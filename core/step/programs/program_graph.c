@@ -10,6 +10,7 @@
 #include "core/step/graphs/device_transforms.h"
 #include "core/step/graphs/incremental.h"
 #include "core/step/graphs/sample_outputs.h"
+#include "core/step/graphs/streamed_states.h"
 #include "core/step/programs/program_kinds.h"
 
 /* ---- dumps ---- */
@@ -58,7 +59,8 @@ const tn_update_info *tn_phase_update(const tn_program_set *set, const tn_settin
 }
 
 /* Appends gradients and update to the model. */
-static tn_status program_graph_emit_update(tn_run *run, int32_t which, tn_program_set *set, tn_model *model,
+static tn_status program_graph_emit_update(tn_run *run, const tn_program_request *request, int32_t which,
+                                           tn_program_set *set, tn_model *model,
                                            const tn_compile_options *dump) {
   tn_update_info unused, *update = program_graph_update_info(run, which, set, &unused);
   const tn_settings settings = tn_settings_of_turn(&run->settings, tn_program_phase(which));
@@ -83,6 +85,8 @@ static tn_status program_graph_emit_update(tn_run *run, int32_t which, tn_progra
   TN_TRY(tn_program_dump_graph(dump, name, "precision", model->graph));
   TN_TRY(tn_training_chunk(&t));
   TN_TRY(tn_program_dump_graph(dump, name, "chunk", model->graph));
+  if (request->stream)
+    TN_TRY(tn_streamed_states_place(set->map, model->graph, request->kept_bytes, &run->settings.freeze));
   TN_TRY(tn_program_updates(which) ? tn_update_emit(&t, update) : tn_accumulate_emit(&t));
   return tn_program_dump_graph(dump, name, "update", model->graph);
 }
@@ -129,7 +133,7 @@ static tn_status program_graph_complete_graph(tn_run *run, const tn_program_requ
   TN_TRY(tn_program_dump_graph(dump, name, "model", model->graph));
   if (tn_program_updates(which) || kind == TN_PROGRAM_EVAL) TN_TRY(program_graph_copy_measures(set, model));
   TN_TRY(tn_program_updates(which) || kind == TN_PROGRAM_MICRO
-             ? program_graph_emit_update(run, which, set, model, dump)
+             ? program_graph_emit_update(run, request, which, set, model, dump)
              : program_graph_emit_forward(run, which, model, dump));
   if (tn_program_is_incremental(which))
     TN_TRY(tn_incremental_graph(tn_program_batch(run, request, which), &model->graph, &set->window));

@@ -1,6 +1,7 @@
 /* core/step/programs/programs.c: the graphs of all programs of a run, compiled over one state map. */
 #include "core/compile/output/fused_minimum.h"
 #include "core/step/graphs/low_precision_copies.h"
+#include "core/step/graphs/streamed_states.h"
 #include "core/step/programs/mapped_states.h"
 #include "core/step/programs/program_graph.h"
 #include "core/step/programs/program_kinds.h"
@@ -20,6 +21,7 @@ static tn_status programs_place_rest(tn_run *run, const tn_program_request *requ
   if (*graph == NULL) return TN_OK; /* a mistake is noted */
   if (!tn_program_is_training(which) && tn_settings_average(&run->settings))
     TN_TRY(tn_read_averages(set->map, graph));
+  if (request->stream) TN_TRY(tn_streamed_states_place(set->map, *graph, request->kept_bytes, NULL));
   TN_TRY(tn_read_gathered(set->map, graph));
   TN_TRY(tn_mapped_states_place(request->mapped, set->map, *graph));
   TN_TRY(tn_state_map_add_rest(set->map, *graph));

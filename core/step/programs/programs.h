@@ -63,6 +63,10 @@ typedef struct tn_program_request {
   const tn_compile_options *dump;
   const struct tn_mapped_states *mapped; /* of a request without STEP, which they outlive; NULL: none */
   int64_t arena_limit;                   /* most bytes of an arena; 0: no limit */
+  /* Large parameters that no update changes stay in memory of the host and are streamed, but for so many
+   * bytes of them (streamed_states.h). */
+  bool stream;
+  int64_t kept_bytes;
   bool host_optimizer; /* with [optimizer] place = auto: parameters and optimizer state are on the host */
   const struct tn_recorded_choices
       *choices; /* recorded by an earlier run and to be repeated; NULL: choose anew */
@@ -109,6 +113,9 @@ tn_status tn_programs_build(tn_run *run, const tn_target *target, const tn_progr
 /* Whether [optimizer] place may put states in memory of the host: the device has memory of its own and a
  * fallback, trains alone, and the optimizer updates each element by itself. */
 bool tn_programs_can_place(const tn_run *run, const tn_target *target);
+/* Whether [run] offload may stream weights to the device: the device has memory of its own and a fallback,
+ * which makes initial values, and there are parameters that no update changes. */
+bool tn_programs_can_stream(const tn_run *run, const tn_target *target, const tn_program_request *request);
 /* With place = host, TN_EINVAL where it may not, with the line. A device that computes in memory of the host
  * has one place. */
 tn_status tn_programs_check_place(tn_run *run, const tn_target *target);

@@ -120,9 +120,9 @@ static void plan_has_a_table_of_memory(void **state) {
                 program_number(json_array_get(values, i), "bytes"));
   size_t launches = (size_t)program_number(table, "peak.launches"),
          peak = (size_t)program_number(table, "peak.launch");
-  static const char *const kinds[] = {"activations", "gradients", "workspaces"};
+  static const char *const kinds[] = {"activations", "gradients", "workspaces", "streamed"};
   double sums[2] = {0, 0};
-  for (size_t k = 0; k < 3; k++) {
+  for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
     const json_t *curve = json_object_get(program_member(table, "by_launch"), kinds[k]);
     assert_int_equal(json_array_size(curve), launches);
     sums[0] += json_number_value(json_array_get(curve, peak));

@@ -1,6 +1,7 @@
 /* Values that wait on the host under a limit, on the double of CUDA: the bits of a run without one, in
  * captured steps and not, in any order of the streams. */
 #include "double.h"
+#include "npy_files.h"
 
 static const char deep_ini[] =
     "[run]\nname = run\n[data]\nsource = random\nshape = 64\nclasses = 4\nsamples = 256\nbatch = 128\n"
@@ -55,9 +56,38 @@ static void the_optimizer_on_the_host_changes_no_bit(void **state) {
   }
 }
 
+/* Predictions whose weights are streamed. */
+static void streamed_weights_change_no_bit(void **state) {
+  static const char infer[] =
+      "predict model.ini --weights w/run/checkpoints/last/model.safetensors --input x.npy "
+      "--set run.deterministic=yes " ON_DOUBLE "--output %s %s",
+                    limited[] = "--set run.memory_limit=%.0f";
+  static const char *const ways[] = {"", "--set backend.capture=no"};
+  float x[32 * 64];
+  char limit[64], more[256];
+  (void)state;
+  file_write("model.ini", deep_ini);
+  for (int i = 0; i < 32 * 64; i++) x[i] = (float)(i * 37 % 101) / 101.0f;
+  write_npy("x.npy", 32, "64", x, 32 * 64);
+  train_on_double("w", "--set run.max_steps=1");
+  const json_t *plan = program_json(0, "plan model.ini --mode infer --batch 32 " ON_DOUBLE);
+  snprintf(limit, sizeof limit, limited,
+           program_number(plan, "peak_bytes") - 0.6 * program_number(plan, "state_bytes"));
+  program_expect(program_run(infer, "free.npy", ""), 0);
+  setenv("FAKECUDA_ORDER", "random", 1);
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    snprintf(more, sizeof more, "--verbose %s %s", limit, ways[i]);
+    program_expect(program_run(infer, "tight.npy", more), 0);
+    assert_non_null(strstr(program_err, "streamed to the device"));
+    double_is_content();
+    files_equal("free.npy", "tight.npy");
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(offloaded_values_change_no_bit, double_open, program_close),
+      cmocka_unit_test_setup_teardown(streamed_weights_change_no_bit, double_open, program_close),
       cmocka_unit_test_setup_teardown(the_optimizer_on_the_host_changes_no_bit, double_open, program_close),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
