@@ -50,17 +50,17 @@ tn_val tn_dynamic_map_decode(tn_build *b, tn_val codes, bool positive) {
   return tn_mul(b, tn_sign(b, place), dynamic_map_line(b, tn_abs(b, place), false));
 }
 
-/* The place of the number nearest to a magnitude: its part of the decade, limited to the decade's numbers. */
+/* The place of the number nearest to a magnitude: its part of the decade, limited to the decade's numbers. A
+ * decade's line begins at 8 / 9 of its first place; decade 7 is no line and has one place. */
 static tn_val dynamic_map_nearest(tn_build *b, tn_val magnitude, bool positive) {
-  tn_val slope = 0, start = 0, first = 0;
+  tn_val slope = 0, first = 0;
   for (int32_t i = 0; i <= DECADES; i++) {
     double n = dynamic_map_place(i, positive), part = i < DECADES ? n / 0.9 * pow(10, 6 - i) : 0;
-    double shift = i < DECADES ? n - n / 9 : n;
     tn_val reached = tn_ge(b, magnitude, tn_scalar(b, TN_F32, dynamic_map_middle(i, positive)));
     slope = i == 0 ? tn_scalar(b, TN_F32, part) : dynamic_map_choose(b, reached, part, slope);
-    start = i == 0 ? tn_scalar(b, TN_F32, shift) : dynamic_map_choose(b, reached, shift, start);
     first = i == 0 ? tn_scalar(b, TN_F32, n) : dynamic_map_choose(b, reached, n, first);
   }
+  tn_val start = tn_affine(b, first, 8.0 / 9, 0);
   tn_val place = tn_floor(b, tn_add(b, tn_mul(b, slope, magnitude), start));
   place = tn_minimum(b, tn_maximum(b, place, first), tn_affine(b, first, 2, -1));
   tn_val some = tn_ge(b, magnitude, tn_scalar(b, TN_F32, dynamic_map_middle(0, positive)));
