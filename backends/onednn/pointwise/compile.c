@@ -44,8 +44,10 @@ static double tile_compile_element_ns(const tn_tile_program *p) {
 }
 
 /* A chunk is worth waking a thread for, with memory at 10 GB/s: the number of chunks is the same on all
- * machines. There is an even number of them where there are few. */
+ * machines. There is an even number of them where there are few, and a bound where there are many: a chunk
+ * begins with instructions that run once, and with memory that the processor does not fetch ahead. */
 static void tile_compile_choose_chunks(const tn_match *m, tn_tile_program *p) {
+  enum { MOST_CHUNKS = 1024 };
   const double chunk_ns = 16000;
   if (p->base.count == 0) return;
   double work_ns = (double)p->base.count * tile_compile_element_ns(p);
@@ -53,6 +55,7 @@ static void tile_compile_choose_chunks(const tn_match *m, tn_tile_program *p) {
   int64_t n = (int64_t)(all_ns / chunk_ns) + 1, even = 1;
   while (even < n) even *= 2;
   if (even <= 16) n = even;
+  if (n > MOST_CHUNKS) n = MOST_CHUNKS;
   p->chunk = (p->base.count + n - 1) / n;
   p->chunk = (p->chunk + p->base.tile - 1) / p->base.tile * p->base.tile;
   p->n_chunks = (p->base.count + p->chunk - 1) / p->chunk;

@@ -15,6 +15,7 @@ typedef struct tile_job {
   const tn_tile_code *code; /* NULL: the interpreter does all */
   const tn_launch *launch;
   bool past_caches;
+  bool one_unit; /* the first one is all */
 } tile_job;
 
 enum { GROUP = 16 };
@@ -35,17 +36,11 @@ static void tile_fetch_ahead(const tn_tile_run *run, const tn_pw_binding *b) {
   for (size_t at = 0; at < tile; at += LINE) __builtin_prefetch(next + at, 0, 2);
 }
 
-/* A unit that is all of the tile reads its memory evenly, which the processor fetches ahead by itself. */
-static bool tile_is_one_unit(const tn_pw_program *p, const tn_tile_code *code) {
-  return code != NULL && code->unit[0].first == p->end[TN_PW_PER_SEGMENT] &&
-         code->unit[0].end == p->end[TN_PW_PER_ELEMENT];
-}
-
 /* The streams of memory are fetched ahead one after the other, between instructions. */
 static void tile_run_tile(tn_tile_run *run, const tn_tile_code *code, int64_t n) {
   const tn_pw_program *p = &run->program->base;
   const tn_tile_insn *insns = p->insns;
-  const bool streams = run->program->streams && !tile_is_one_unit(p, code);
+  const bool streams = run->program->streams;
   int32_t first = p->end[TN_PW_PER_SEGMENT], end = p->end[TN_PW_PER_ELEMENT], fetched = 0, unit = 0;
   for (int32_t i = first, next; i < end; i = next) {
     bool coded = code != NULL && unit < code->n_units && code->unit[unit].first == i;
@@ -73,6 +68,21 @@ static void tile_bind(tn_tile_run *run) {
   }
 }
 
+/* From run->at on, up to `stop`, in one segment. A unit that is all needs no tiles; it reads its memory
+ * evenly, which the processor fetches ahead by itself. */
+static void tile_run_stretch(tn_tile_run *run, const tile_job *j, int64_t stop) {
+  const int64_t tile = run->program->base.tile;
+  if (j->one_unit) {
+    tile_bind(run);
+    tn_tile_code_run(&j->code->unit[0], run, stop - run->at);
+    return;
+  }
+  for (; run->at < stop; run->at += tile) {
+    tile_bind(run);
+    tile_run_tile(run, j->code, stop - run->at < tile ? stop - run->at : tile);
+  }
+}
+
 /* Tiles end where segments do. */
 static void tile_run_chunk(void *arg, int64_t chunk) {
   const tile_job *j = arg;
@@ -94,10 +104,7 @@ static void tile_run_chunk(void *arg, int64_t chunk) {
       run.segment = segment;
       tile_run_part(&run, TN_PW_PER_SEGMENT);
     }
-    for (; run.at < stop; run.at += p->base.tile) {
-      tile_bind(&run);
-      tile_run_tile(&run, j->code, stop - run.at < p->base.tile ? stop - run.at : p->base.tile);
-    }
+    tile_run_stretch(&run, j, stop);
     run.at = stop;
   }
   if (run.past_caches) tn_tile_code_fence();
@@ -121,7 +128,8 @@ static bool tile_is_past_caches(const tile_plan *made, const tn_launch *l) {
 
 static tn_status tile_launch(tn_launch *l) {
   const tile_plan *made = l->prepared;
-  tile_job j = {made->program, made->code, l, tile_is_past_caches(made, l)};
+  tile_job j = {made->program, made->code, l, tile_is_past_caches(made, l),
+                tn_tile_code_is_all(made->program, made->code)};
   if (made->program->n_chunks == 1)
     tile_run_chunk(&j, 0);
   else

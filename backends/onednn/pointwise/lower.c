@@ -121,6 +121,23 @@ static void lower_affine(tn_pw_region *r, const tn_pw_insn *affine, tn_pw_insn *
 
 /* ---- the list ---- */
 
+static bool lower_is_drawn(const tn_pw_region *r, const tn_pw_insn *insn) {
+  bool drawn = insn->op == TN_PW_UNIFORM || insn->op == TN_PW_NORMAL || insn->op == TN_PW_SPREAD;
+  return drawn && r->values[insn->out].rate == TN_PW_PER_ELEMENT;
+}
+
+/* Numbers that depend on the position alone come first, so that the others follow each other and become one
+ * unit of code (schedule.c keeps the order within a rate). */
+static void lower_draw_first(tn_pw_region *r) {
+  tn_pw_insn *sorted = r->spare;
+  int32_t n = 0;
+  for (int32_t drawn = 1; drawn >= 0; drawn--)
+    for (int32_t i = 0; i < r->n_insns; i++)
+      if (lower_is_drawn(r, &r->insns[i]) == drawn) sorted[n++] = r->insns[i];
+  r->spare = r->insns;
+  r->insns = sorted;
+}
+
 static void lower_position(tn_pw_region *r, tn_pw_insn insn) {
   r->values[insn.out].narrow = r->values[insn.out].rate == TN_PW_ONCE;
   tn_pw_append(r, insn, 0, r->values[insn.out].rate);
@@ -142,4 +159,5 @@ void tn_tile_lower(tn_tile_compiler *c) {
     case TN_PW_NORMAL: lower_position(r, from[i]); break;
     default: lower_compute(r, from[i]); break;
     }
+  lower_draw_first(r);
 }

@@ -157,14 +157,19 @@ static inline vf v_reciprocal(vf x) {
   return y + y * (1.0f - x * y);
 }
 
+#if defined(__AVX512F__)
+#define V_EVEN_LANES ((_MM_PERM_ENUM)0xa0) /* 0 0 2 2 */
+#define V_ODD_LANES  ((_MM_PERM_ENUM)0xf5) /* 1 1 3 3 */
+#endif
 /* The upper and lower halves of 64-bit products. */
 static inline void v_multiply_wide(vu x, uint32_t y, vu *high, vu *low) {
 #if defined(__AVX512F__)
+  /* Exchanges under a mask in place of shifts, which have the port of the products, and blends. */
   __m512i k = _mm512_set1_epi32((int32_t)y);
   __m512i even = _mm512_mul_epu32((__m512i)x, k),
-          odd = _mm512_mul_epu32(_mm512_srli_epi64((__m512i)x, 32), k);
-  *low = (vu)_mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
-  *high = (vu)_mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
+          odd = _mm512_mul_epu32(_mm512_shuffle_epi32((__m512i)x, V_ODD_LANES), k);
+  *low = (vu)_mm512_mask_shuffle_epi32(even, 0xaaaa, odd, V_EVEN_LANES);
+  *high = (vu)_mm512_mask_shuffle_epi32(odd, 0x5555, even, V_ODD_LANES);
 #elif defined(__AVX2__)
   __m256i k = _mm256_set1_epi32((int32_t)y);
   __m256i even = _mm256_mul_epu32((__m256i)x, k),

@@ -1,5 +1,6 @@
 #include "backends/onednn/pointwise/code/code.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "backends/onednn/pointwise/code/unit.h"
@@ -53,13 +54,26 @@ static void code_add_past_caches(tn_unit_writer *w, tn_tile_unit *unit) {
   w->past_caches = false;
 }
 
+/* With narrow values in registers, or in the frame where registers end first. Returns where the unit ends. */
+static int32_t code_write_unit(tn_unit_writer *w, const tn_unit_target *target, int32_t first, int32_t end,
+                               tn_tile_unit *unit) {
+  const size_t start = w->x.n;
+  w->target = target;
+  int32_t stop = tn_unit_write(w, first, end, unit);
+  if (stop == end || target->otherwise == NULL) return stop;
+  w->x.n = start;
+  int32_t further = code_write_unit(w, target->otherwise, first, end, unit);
+  return further > stop ? further : stop;
+}
+
 /* Instructions from `first` on, as many as the registers of the processor allow. Returns the end of the unit.
  */
-static int32_t code_add_unit(tn_tile_code *code, tn_unit_writer *w, int32_t first, int32_t end) {
+static int32_t code_add_unit(tn_tile_code *code, tn_unit_writer *w, const tn_unit_target *target,
+                             int32_t first, int32_t end) {
   const size_t start = w->x.n;
   for (int32_t stop; end > first; end = stop, w->x.n = start) {
     tn_tile_unit *unit = &code->unit[code->n_units];
-    stop = tn_unit_write(w, first, end, unit);
+    stop = code_write_unit(w, target, first, end, unit);
     if (stop < end) continue;
     code_set_entry(&unit->run, w, start);
     if (w->target->streams && w->program->streams) code_add_past_caches(w, unit);
@@ -74,14 +88,14 @@ static void code_write(tn_tile_code *code, const tn_tile_program *p, const tn_un
   tn_x86_start(&w.x, target->set, code->memory, code->bytes);
   for (int32_t i = p->base.end[TN_PW_PER_SEGMENT]; i < p->base.end[TN_PW_PER_ELEMENT];) {
     int32_t end = code_end(p, i);
-    if (end > i) end = code_add_unit(code, &w, i, end);
+    if (end > i) end = code_add_unit(code, &w, target, i, end);
     i = end > i ? end : i + 1;
   }
   if (w.x.full) code->n_units = 0;
 }
 
 tn_status tn_tile_code_new(const void *handle, const tn_tile_program *p, int32_t isa, tn_tile_code **made) {
-  enum { PER_INSN = 160, PER_UNIT = 2048 };
+  enum { PER_INSN = 192, PER_UNIT = 4096, CONSTANTS = 1024 };
   const tn_unit_target *target = tn_unit_target_of(isa);
   const size_t n = (size_t)(p->base.end[TN_PW_PER_ELEMENT] - p->base.end[TN_PW_PER_SEGMENT]);
   *made = NULL;
@@ -90,7 +104,7 @@ tn_status tn_tile_code_new(const void *handle, const tn_tile_program *p, int32_t
   if (code == NULL) return TN_ENOMEM;
   *code = (tn_tile_code){0};
   const size_t vectors = (size_t)(UNIT_GROUP / target->lanes), ways = target->streams && p->streams ? 2 : 1;
-  if (code_map(code, n * ways * (vectors * PER_INSN + PER_UNIT))) code_write(code, p, target);
+  if (code_map(code, CONSTANTS + n * ways * (vectors * PER_INSN + PER_UNIT))) code_write(code, p, target);
   if (code->n_units > 0 && code_seal(code))
     *made = code;
   else
@@ -122,20 +136,15 @@ static void *code_pointer(const tn_tile_pointer *p, const tn_tile_run *run) {
   return (uint8_t *)run->launch->out[p->result].data + run->at * p->size;
 }
 
-static void code_advance(tn_tile_run *rest, const tn_tile_run *run, int32_t reg, int64_t bytes) {
-  if (reg != TN_PW_NONE) rest->reg[reg] = (uint8_t *)run->reg[reg] + bytes;
-}
-
-/* The elements from `done` on, fewer than a group, by the instructions. */
+/* The elements from `done` on, fewer than a group, by the instructions. Values that only the unit has begin
+ * where those of its first elements do. */
 static void code_run_rest(const tn_tile_unit *unit, const tn_tile_run *run, int64_t done, int64_t n) {
   const tn_tile_insn *insns = run->program->base.insns;
   tn_tile_run rest = *run;
   rest.at += done;
-  for (int32_t i = unit->first; i < unit->end; i++) {
-    for (int32_t k = 0; k < TN_PW_INPUTS; k++)
-      if (insns[i].in[k] != TN_PW_NONE)
-        code_advance(&rest, run, insns[i].in[k], done * tn_unit_operand_size(&insns[i], k));
-    code_advance(&rest, run, insns[i].out, done * tn_unit_result_size(&insns[i]));
+  for (int32_t i = 0; i < unit->n_pointers; i++) {
+    const tn_tile_pointer *p = &unit->pointer[i];
+    if (p->reg != TN_PW_NONE) rest.reg[p->reg] = (uint8_t *)run->reg[p->reg] + done * p->size;
   }
   for (int32_t i = unit->first; i < unit->end; i++) insns[i].fn(&insns[i], &rest, n);
 }
@@ -149,11 +158,37 @@ static bool code_is_aligned(const tn_tile_unit *unit, const tn_tile_frame *frame
   return true;
 }
 
+bool tn_tile_code_is_all(const tn_tile_program *p, const tn_tile_code *code) {
+  if (code == NULL || code->unit[0].first != p->base.end[TN_PW_PER_SEGMENT] ||
+      code->unit[0].end != p->base.end[TN_PW_PER_ELEMENT])
+    return false;
+  for (int32_t i = 0; i < code->unit[0].n_pointers; i++) {
+    const tn_tile_pointer *at = &code->unit[0].pointer[i];
+    if (at->size > 0 && at->reg != TN_PW_NONE && at->reg < p->base.n_slots) return false;
+  }
+  return true;
+}
+
+/* Divisors that neither quotients nor rests of dividends in the range leave. */
+static bool code_fits_divisor(float c) { return fabsf(c) >= 0x1p-20f && fabsf(c) <= 0x1p20f; }
+
+static void code_fill_divisor(const float *c, tn_tile_divisor *to) {
+  enum { MOST = 0x48000000 }; /* the place of 2^100 from TN_X86_QUOTIENTS_FROM on */
+  for (int32_t l = 0; l < UNIT_GROUP; l++) {
+    const bool fits = code_fits_divisor(c[l]), again = l > 0 && fits && c[l] == c[l - 1];
+    to->high[l] = again ? to->high[l - 1] : fits ? 1 / c[l] : 0;
+    to->low[l] = again ? to->low[l - 1] : fits ? (float)(1 / (double)c[l] - (double)to->high[l]) : 0;
+    to->most[l] = fits ? MOST : INT32_MIN;
+  }
+}
+
 void tn_tile_code_run(const tn_tile_unit *unit, const tn_tile_run *run, int64_t n) {
   tn_tile_frame frame;
   const int64_t whole = n / UNIT_GROUP * UNIT_GROUP;
   if (whole > 0) {
     for (int32_t i = 0; i < unit->n_pointers; i++) frame.pointer[i] = code_pointer(&unit->pointer[i], run);
+    for (int32_t i = 0; i < unit->n_divisors; i++)
+      code_fill_divisor(run->reg[unit->divisor[i]], &frame.divisor[i]);
     if (run->past_caches && unit->run_past_caches != NULL && code_is_aligned(unit, &frame))
       unit->run_past_caches(&frame, whole);
     else

@@ -2,8 +2,12 @@
 #include "backends/onednn/pointwise/code/unit.h"
 
 const tn_unit_target *tn_unit_target_of(int32_t isa) {
-  static const tn_unit_target avx512 = {TN_X86_AVX512, .lanes = 16, .narrow = 14,
-                                        .values = 29,  .spare = 29, .mask = 1};
+  static const tn_unit_target avx512_frame = {TN_X86_AVX512,  .lanes = 16,     .narrow = TILE_CODE_NARROW,
+                                              .values = 29,   .spare = 29,     .mask = 1,
+                                              .memory = true, .products = true};
+  static const tn_unit_target avx512 = {
+      TN_X86_AVX512, .lanes = 16, .narrow = 14,     .values = 29,
+      .spare = 29,   .mask = 1,   .products = true, .otherwise = &avx512_frame};
   static const tn_unit_target avx2 = {TN_X86_AVX2,    .lanes = 8,     .narrow = TILE_CODE_NARROW,
                                       .values = 11,   .spare = 11,    .mask = 14,
                                       .memory = true, .streams = true};
@@ -24,6 +28,7 @@ static void unit_start(tn_unit_writer *w, int32_t first, int32_t end, tn_tile_un
  */
 static int32_t unit_write_part(tn_unit_writer *w) {
   if (w->part > 0) tn_unit_forget(w);
+  w->in_mask = TN_PW_NONE;
   for (w->at = w->first; w->at < w->end; w->at++)
     if (!tn_unit_write_insn(w)) break;
   return w->at;

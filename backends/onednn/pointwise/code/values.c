@@ -1,8 +1,8 @@
 /* Where the values of a unit are. A value is loaded where it is first read and stored where it is made, if
  * anything but the unit reads it; in between it has a vector register, until its last use. Narrow values have
- * theirs for the whole loop with AVX-512, and are read from the frame with AVX2.
+ * theirs for the whole loop, or are read from the frame: with AVX2, and with AVX-512 where there are many.
  *
- * Where AVX2 has no register left, the value that is read last of all gives up its own (Belady, IBM Systems
+ * Where no register is left, the value that is read last of all gives up its own (Belady, IBM Systems
  * Journal 1966), and waits in the frame unless it is in memory anyway. */
 #include "backends/onednn/pointwise/code/unit.h"
 
@@ -12,17 +12,19 @@ UNIT_OP(STORE_PAST_CACHES, 1, P_NONE, LONGEST, 0x2b, false);
 
 /* ---- uses ---- */
 
-static bool value_is_truth(const tn_tile_insn *insn, int32_t k) { return insn->op == TN_PW_WHERE && k == 0; }
+/* Bytes of a lane of operand k. */
+static int32_t value_size(const tn_tile_insn *insn, int32_t k) {
+  if (insn->op == TILE_WIDEN) return (int32_t)sizeof(uint16_t);
+  return insn->op == TN_PW_WHERE && k == 0 ? 1 : (int32_t)tn_lane_size(insn->lane);
+}
 
 int32_t tn_unit_operand_size(const tn_tile_insn *insn, int32_t k) {
-  if (!insn->step[k]) return 0;
-  if (insn->op == TILE_WIDEN) return (int32_t)sizeof(uint16_t);
-  return value_is_truth(insn, k) ? 1 : (int32_t)sizeof(float);
+  return insn->step[k] ? value_size(insn, k) : 0;
 }
 
 int32_t tn_unit_result_size(const tn_tile_insn *insn) {
-  bool truth = (insn->op >= TN_PW_EQ && insn->op <= TN_PW_GE) || insn->op == TN_PW_IS_FINITE;
-  return truth ? 1 : (int32_t)sizeof(float);
+  if ((insn->op >= TN_PW_EQ && insn->op <= TN_PW_GE) || insn->op == TN_PW_IS_FINITE) return 1;
+  return (int32_t)tn_lane_size(insn->op == TN_PW_CAST ? tn_lane_of(insn->dtype) : insn->lane);
 }
 
 static bool value_reads(const tn_tile_insn *insn, int32_t reg) {
@@ -56,7 +58,7 @@ static bool value_is_result(const tn_unit_writer *w, int32_t i) {
   return tn_unit_insn(w, i)->out >= w->program->base.n_slots;
 }
 
-static bool value_is_stored(const tn_unit_writer *w, int32_t i) {
+bool tn_unit_is_stored(const tn_unit_writer *w, int32_t i) {
   return value_is_result(w, i) || value_is_read_behind(w, i);
 }
 
@@ -95,24 +97,24 @@ bool tn_unit_point(tn_unit_writer *w, int32_t i) {
   }
   if (insn->op == TN_PW_STORE)
     return value_point(w, TN_PW_NONE, insn->view, (int32_t)tn_dtype_size(insn->dtype));
-  return !value_is_stored(w, i) || value_point(w, insn->out, TN_PW_NONE, tn_unit_result_size(insn));
+  return !tn_unit_is_stored(w, i) || value_point(w, insn->out, TN_PW_NONE, tn_unit_result_size(insn));
 }
 
 /* ---- memory ---- */
 
-static tn_x86_operand value_in_frame(size_t offset) {
+tn_x86_operand tn_unit_in_frame(size_t offset) {
   return (tn_x86_operand){.kind = TN_X86_MEMORY, .number = TN_X86_RDI, .displacement = (int32_t)offset};
 }
 
 /* Lanes of the narrow value of pointer i, in elements of a size. */
 static tn_x86_operand value_narrow(const tn_unit_writer *w, int32_t i, int32_t lane, int32_t size) {
   const size_t row = sizeof(float[UNIT_GROUP]) * (size_t)(i - w->n_bases);
-  return value_in_frame(offsetof(tn_tile_frame, narrow) + row + (size_t)(lane * size));
+  return tn_unit_in_frame(offsetof(tn_tile_frame, narrow) + row + (size_t)(lane * size));
 }
 
 static tn_x86_operand value_spilled(const tn_unit_writer *w, int32_t reg) {
   const size_t vector = sizeof(float) * (size_t)w->target->lanes;
-  return value_in_frame(offsetof(tn_tile_frame, spilled) + vector * (size_t)w->spill[reg]);
+  return tn_unit_in_frame(offsetof(tn_tile_frame, spilled) + vector * (size_t)w->spill[reg]);
 }
 
 tn_x86_operand tn_unit_memory(const tn_unit_writer *w, int32_t reg, int32_t result) {
@@ -125,7 +127,7 @@ tn_x86_operand tn_unit_memory(const tn_unit_writer *w, int32_t reg, int32_t resu
 
 /* Where operand k of an instruction is in memory. */
 static tn_x86_operand value_memory(const tn_unit_writer *w, const tn_tile_insn *insn, int32_t k) {
-  const int32_t reg = insn->in[k], size = value_is_truth(insn, k) ? 1 : (int32_t)sizeof(float);
+  const int32_t reg = insn->in[k], size = value_size(insn, k);
   if (w->memory[reg] == UNIT_IN_FRAME) return value_spilled(w, reg);
   if (insn->step[k]) return tn_unit_memory(w, reg, TN_PW_NONE);
   return value_narrow(w, value_find(w, reg, TN_PW_NONE), w->part * w->target->lanes, size);
@@ -196,8 +198,8 @@ bool tn_unit_operand(tn_unit_writer *w, int32_t k, bool memory, tn_x86_operand *
   }
   if (v == TN_PW_NONE) {
     if ((v = value_take(w, reg)) == TN_PW_NONE) return false;
-    if (value_is_truth(insn, k) && w->memory[reg] != UNIT_IN_FRAME)
-      tn_unit_load_truths(w, v, value_memory(w, insn, k));
+    if (value_size(insn, k) == 1 && w->memory[reg] != UNIT_IN_FRAME)
+      tn_unit_load_bytes(w, v, value_memory(w, insn, k));
     else
       tn_unit_two(w, LOAD, v, 0, value_memory(w, insn, k));
   }
@@ -212,6 +214,8 @@ void tn_unit_release(tn_unit_writer *w) {
     if (insn->in[k] != TN_PW_NONE && insn->step[k] && value_next_use(w, insn->in[k]) == w->end)
       value_free(w, insn->in[k]);
 }
+
+void tn_unit_drop(tn_unit_writer *w, int32_t reg) { value_free(w, reg); }
 
 int32_t tn_unit_result(tn_unit_writer *w) {
   const int32_t reg = tn_unit_insn(w, w->at)->out, v = value_take(w, reg);
@@ -232,7 +236,7 @@ static void value_store_result(tn_unit_writer *w, int32_t from) {
     return;
   }
   if (tn_unit_result_size(insn) == 1)
-    tn_unit_store_truths(w, from, to);
+    tn_unit_store_bytes(w, from, to);
   else
     tn_unit_two(w, STORE, from, 0, to);
   w->memory[insn->out] = UNIT_IN_TILE;
@@ -240,7 +244,7 @@ static void value_store_result(tn_unit_writer *w, int32_t from) {
 
 void tn_unit_finish(tn_unit_writer *w) {
   const tn_tile_insn *insn = tn_unit_insn(w, w->at);
-  if (value_is_stored(w, w->at)) value_store_result(w, w->held[insn->out]);
+  if (tn_unit_is_stored(w, w->at)) value_store_result(w, w->held[insn->out]);
   if (value_next_use(w, insn->out) == w->end) value_free(w, insn->out);
 }
 

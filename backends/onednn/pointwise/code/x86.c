@@ -20,18 +20,17 @@ static size_t x86_stride(const tn_x86 *x) {
 }
 
 void tn_x86_start(tn_x86 *x, tn_x86_set set, uint8_t *bytes, size_t room) {
-  static const uint32_t constants[TN_X86_CONSTANTS] = {[TN_X86_SIGN] = 0x80000000u,
-                                                       [TN_X86_NO_SIGN] = 0x7fffffffu,
-                                                       [TN_X86_ONE] = 0x3f800000u,
-                                                       [TN_X86_MINUS_ONE] = 0xbf800000u,
-                                                       [TN_X86_INFINITY] = 0x7f800000u,
-                                                       [TN_X86_BF16_HALF] = 0x7fffu,
-                                                       [TN_X86_BIT] = 1,
-                                                       [TN_X86_BF16_QUIET] = 0x40,
-                                                       [TN_X86_TRUTHS] = 0x01010101u,
-                                                       [TN_X86_TRUTHS + 1] = 0x01010101u,
-                                                       [TN_X86_TRUTHS + 2] = 0x01010101u,
-                                                       [TN_X86_TRUTHS + 3] = 0x01010101u};
+  static const uint32_t constants[TN_X86_CONSTANTS] = {
+      [TN_X86_SIGN] = 0x80000000u,         [TN_X86_NO_SIGN] = 0x7fffffffu,
+      [TN_X86_ONE] = 0x3f800000u,          [TN_X86_INFINITY] = 0x7f800000u,
+      [TN_X86_BF16_HALF] = 0x7fffu,        [TN_X86_BIT] = 1,
+      [TN_X86_BF16_QUIET] = 0x40,          [TN_X86_MOST_OF_U8] = 0x437f0000u,
+      [TN_X86_MOST_OF_I8] = 0x42fe0000u,   [TN_X86_LEAST_OF_I8] = 0xc3000000u,
+      [TN_X86_BEYOND_I32] = 0x4f000000u,   [TN_X86_LAST_BELOW_I32] = 0x4effffffu,
+      [TN_X86_LEAST_OF_I32] = 0xcf000000u, [TN_X86_UPPER_HALF] = 0xffff0000u,
+      [TN_X86_QUIET] = 0x400000u,          [TN_X86_TRUTHS] = 0x01010101u,
+      [TN_X86_TRUTHS + 1] = 0x01010101u,   [TN_X86_TRUTHS + 2] = 0x01010101u,
+      [TN_X86_TRUTHS + 3] = 0x01010101u,   [TN_X86_QUOTIENTS_FROM] = 0x65000001u};
   *x = (tn_x86){bytes, 0, room, false, set};
   const int32_t n = set == TN_X86_AVX2 ? TN_X86_NUMBERS : TN_X86_CONSTANTS;
   for (int32_t i = 0; i < n; i++)
@@ -116,6 +115,25 @@ void tn_x86_load_pointer(tn_x86 *x, int32_t number, int32_t index) {
   x86_byte(x, 0x8b);
   x86_byte(x, 0x87u | ((uint32_t)number & 7) << 3);
   x86_word(x, (uint32_t)index * (uint32_t)sizeof(void *));
+}
+
+size_t tn_x86_jump_unless(tn_x86 *x, int32_t mask) {
+  static const uint8_t test_mask[] = {0xc5, 0xf8, 0x98}, jump_if_zero = 0x74;
+  for (size_t i = 0; i < sizeof test_mask; i++) x86_byte(x, test_mask[i]);
+  x86_byte(x, 0xc0u | (uint32_t)mask << 3 | (uint32_t)mask);
+  x86_byte(x, jump_if_zero);
+  x86_byte(x, 0);
+  return x->n;
+}
+
+size_t tn_x86_jump(tn_x86 *x) {
+  x86_byte(x, 0xeb);
+  x86_byte(x, 0);
+  return x->n;
+}
+
+void tn_x86_land(tn_x86 *x, size_t jump) {
+  if (!x->full) x->bytes[jump - 1] = (uint8_t)(x->n - jump);
 }
 
 void tn_x86_start_count(tn_x86 *x) {

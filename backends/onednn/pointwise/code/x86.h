@@ -22,14 +22,22 @@ enum {
   TN_X86_SIGN,
   TN_X86_NO_SIGN,
   TN_X86_ONE,
-  TN_X86_MINUS_ONE,
   TN_X86_INFINITY,
-  TN_X86_BF16_HALF,  /* 0x7fff */
-  TN_X86_BIT,        /* 1 */
-  TN_X86_BF16_QUIET, /* 0x40 */
+  TN_X86_BF16_HALF,      /* 0x7fff */
+  TN_X86_BIT,            /* 1 */
+  TN_X86_BF16_QUIET,     /* 0x40 */
+  TN_X86_MOST_OF_U8,     /* 255.0f */
+  TN_X86_MOST_OF_I8,     /* 127.0f */
+  TN_X86_LEAST_OF_I8,    /* -128.0f */
+  TN_X86_BEYOND_I32,     /* 2^31 */
+  TN_X86_LAST_BELOW_I32, /* the f32 below 2^31 */
+  TN_X86_LEAST_OF_I32,   /* -2^31 */
+  TN_X86_UPPER_HALF,     /* 0xffff0000 */
+  TN_X86_QUIET,          /* 0x400000 */
   TN_X86_NUMBERS,
-  TN_X86_TRUTHS = 12, /* 16 bytes of 1; with AVX-512 alone */
-  TN_X86_CONSTANTS = 16
+  TN_X86_TRUTHS = 16,         /* 16 bytes of 1; this and the others with AVX-512 alone */
+  TN_X86_QUOTIENTS_FROM = 20, /* -2^31 + 1 - (bits of 2^-100) * 2 */
+  TN_X86_CONSTANTS
 };
 
 /* General registers, by number. */
@@ -68,6 +76,11 @@ void tn_x86_push(tn_x86 *x, int32_t number);
 void tn_x86_pop(tn_x86 *x, int32_t number);
 /* number = pointer `index` of the table that rdi points to. */
 void tn_x86_load_pointer(tn_x86 *x, int32_t number, int32_t index);
+/* A jump where no bit of a mask of AVX-512 is set, and one in any case, both to where tn_x86_land is called
+ * with what they return, at most 127 bytes further. */
+size_t tn_x86_jump_unless(tn_x86 *x, int32_t mask);
+size_t tn_x86_jump(tn_x86 *x);
+void tn_x86_land(tn_x86 *x, size_t jump);
 /* rax = 0; rax += elements; back to `start` while rax < rsi. */
 void tn_x86_start_count(tn_x86 *x);
 void tn_x86_repeat(tn_x86 *x, size_t start, uint8_t elements);

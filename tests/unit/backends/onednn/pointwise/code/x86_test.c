@@ -55,7 +55,7 @@ static const struct {
     {TN_X86_AVX2, "vpackusdw xmm13, xmm13, xmm11", {2, P_66, XMM, 0x2b, false}, 13, 13, REGISTER(11), {0}, 0,
      BYTES(0xc4, 0x42, 0x11, 0x2b, 0xeb)},
     {TN_X86_AVX2, "vandps ymm1, ymm2, [number 2]", {1, P_NONE, LONGEST, 0x54, false}, 1, 2, CONSTANT(2, false), {0}, 0,
-     BYTES(0xc4, 0xe1, 0x6c, 0x54, 0x0d, 0x37, 0xff, 0xff, 0xff)},
+     BYTES(0xc4, 0xe1, 0x6c, 0x54, 0x0d, 0x57, 0xfe, 0xff, 0xff)},
     {TN_X86_AVX512, "vaddps zmm12, zmm19, zmm26", {1, P_NONE, LONGEST, 0x58, false}, 12, 19, REGISTER(26), {0}, 0,
      BYTES(0x62, 0x11, 0x64, 0x40, 0x58, 0xe2)},
     {TN_X86_AVX512, "vmulps zmm29, zmm1, [rcx+rax*4]", {1, P_NONE, LONGEST, 0x59, false}, 29, 1, MEMORY(TN_X86_RCX, 4, 0), {0}, 0,
@@ -71,7 +71,7 @@ static const struct {
     {TN_X86_AVX512, "vpmovdw [r8+rax*2], zmm31", {2, P_F3, LONGEST, 0x33, false}, 31, 0, MEMORY(8, 2, 0), {0}, 0,
      BYTES(0x62, 0x42, 0x7e, 0x48, 0x33, 0x3c, 0x40)},
     {TN_X86_AVX512, "vandps zmm1, zmm2, [number 2]{1to16}", {1, P_NONE, LONGEST, 0x54, false}, 1, 2, CONSTANT(2, false), {0}, 0,
-     BYTES(0x62, 0xf1, 0x6c, 0x58, 0x54, 0x0d, 0xbe, 0xff, 0xff, 0xff)},
+     BYTES(0x62, 0xf1, 0x6c, 0x58, 0x54, 0x0d, 0xaa, 0xff, 0xff, 0xff)},
     /* clang-format on */
 };
 
@@ -107,7 +107,7 @@ static void constants_stand_in_front(void **state) {
 
 static void code_that_does_not_fit_is_marked(void **state) {
   (void)state;
-  uint8_t bytes[300];
+  uint8_t bytes[512];
   tn_x86 x;
   tn_x86_start(&x, TN_X86_AVX2, bytes, 32 * TN_X86_NUMBERS + 3);
   tn_x86_return(&x);
