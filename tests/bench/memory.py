@@ -1,7 +1,8 @@
 """memory.py TENON FOLDER [PART...]: plans of ResNet-50 (224 x 224, batch 64) and GPT-2 124M (1024 tokens, batch 8) under parts of the memory
 that they need without a limit, for the described devices in tests/devices; plans of GPT-2 1.5B for 12 GB; and
-PyTorch's checkpointing (memory_peer.py). Prints the tables of docs/results/memory.md. FOLDER: for temporary files. PART: limits,
-large, stream, peer; all without one. stream: predictions of a decoder of 6.7 billion parameters, whose weights are streamed."""
+PyTorch's checkpointing (memory_peer.py); trainings under the same parts (memory_train.py), which take hours.
+Prints the tables of docs/results/memory.md. FOLDER: for temporary files. PART: limits, large, stream, peer, train; all but train without one.
+stream: predictions of a decoder of 6.7 billion parameters, whose weights are streamed."""
 import json
 import pathlib
 import re
@@ -137,6 +138,8 @@ for model in MODELS if "limits" in parts else ():
         print("|---|---|---|---|---|---|---|---|---|---|")
         for percent in (75, 50, 35, 25):
             row(model, device, free, percent)
+if "train" in parts:
+    subprocess.run([sys.executable, str(root / "tests/bench/memory_train.py"), tenon, str(folder)], check=True)
 if "peer" not in parts:
     sys.exit()
 print("\n### PyTorch's checkpointing\n\n| model | kept, MiB | of none | step, of none |\n|---|---|---|---|")
