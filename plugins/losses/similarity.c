@@ -1,6 +1,6 @@
 /* plugins/losses/similarity.c: losses of embeddings, which compare rows: triplet_margin, cosine_embedding and
- * info_nce; multi_margin, which compares scores; and tversky, which compares areas. Each has a value per
- * sample. */
+ * info_nce; multi_margin and multi_label_margin, which compare scores; and tversky, which compares areas.
+ * Each has a value per sample. */
 #include "plugins/losses/losses.h"
 
 static tn_status rows_check(tn_build *b, int32_t n) {
@@ -183,6 +183,44 @@ const tn_layer_kind loss_multi_margin = {
     .types = "scores (N, classes) and class numbers (N)",
     .example = "loss = multi_margin",
     .build = build_multi_margin};
+
+/* ---- multi_label_margin ---- */
+
+/* 1 for each class of the target in front of its first number below 0. */
+static tn_val labels_listed(tn_build *b, tn_val target, int32_t dtype) {
+  return tn_cumprod(b, tn_to_dtype(b, tn_ge(b, target, loss_number_like(b, target, 0)), dtype), 1, 0, 0);
+}
+
+/* max(0, 1 - (x_j - x_k)) of each class j of the target (N, j, 1) and each other class k (N, 1, k). */
+static tn_status build_multi_label(tn_build *b, const void *options) {
+  (void)options;
+  TN_TRY(rows_check(b, 2));
+  tn_val x = tn_build_in(b, 0), target = tn_build_in(b, 1);
+  const tn_type type = *tn_val_type(b, x);
+  if (type.rank != 2 || tn_dtype_is_float(tn_val_type(b, target)->dtype))
+    return tn_fail(b, TN_EINVAL, NULL,
+                   "expected scores (N, classes), and (N, classes) class numbers that end with one below 0");
+  const int64_t places[] = {1}, pairs[] = {1, 2};
+  tn_val listed = labels_listed(b, target, type.dtype);
+  tn_val own = tn_gather(b, x, tn_maximum(b, target, loss_number_like(b, target, 0)), 1);
+  tn_val marks = tn_mul(b, tn_one_hot(b, target, type.dims[1], type.dtype), tn_unsqueeze(b, listed, 2));
+  tn_val others = tn_affine(b, tn_reduce_max(b, marks, 1, places, 0), -1, 1);
+  tn_val gap = tn_sub(b, tn_unsqueeze(b, x, 1), tn_unsqueeze(b, own, 2));
+  tn_val counted = tn_mul(b, tn_unsqueeze(b, listed, 2), tn_unsqueeze(b, others, 1));
+  tn_val each = tn_mul(b, rows_positive(b, tn_affine(b, gap, 1, 1)), counted);
+  tn_build_yield(b, 0, tn_affine(b, tn_reduce_sum(b, each, 2, pairs, 0), 1.0 / (double)type.dims[1], 0));
+  return TN_OK;
+}
+const tn_layer_kind loss_multi_label_margin = {
+    .item = TN_ITEM_PLAIN(tn_layer_kind, TN_LAYER, "multi_label_margin",
+                          "how far the scores of a sample's classes are from being above all others by 1"),
+    .role = TN_LAYER_LOSS,
+    .min_in = 2,
+    .max_in = 2,
+    .types = "scores (N, classes), and (N, classes) class numbers, of which those in front of the first one "
+             "below 0 count",
+    .example = "targets = label: i32[10]\nloss = multi_label_margin",
+    .build = build_multi_label};
 
 /* ---- areas ---- */
 

@@ -112,6 +112,26 @@ OPTIMIZER(adan, "adaptive Nesterov momentum (Xie et al., 2022); the decay is pro
 OPTIMIZER(adanw, "adan with the weight decay of adamw", ADAN_OPTIONS("0"), ADAN_STATES,
           .formula = DECAYED ADAN_STEP(""));
 
+/* The slow mean is as fast as the other one at first; its half-life rises evenly. The rise reaches beta3 +
+ * 1e-8, as the authors' program has it. */
+OPTIMIZER(
+    ademamix, "adamw with a second, slow mean of gradients (Pagliardini, Ablin, Grangier, ICLR 2025)",
+    OPTIONS(LR("0.001"), DECOUPLED_DECAY("0"), BETAS("0.9", "0.999"), EPSILON("1e-8"),
+            NUMBER(5, "beta3", "0.9999", "[0, 1)", "decay of the slow mean"),
+            NUMBER(6, "alpha", "5", ">= 0", "weight of the slow mean"),
+            NUMBER(7, "alpha_steps", "0", ">= 0", "updates in which alpha rises from 0; 0: none"),
+            NUMBER(8, "beta3_steps", "0", ">= 0", "updates in which the slow mean becomes slow; 0: none")),
+    STATES({"exp_avg"}, {"exp_avg_slow"}, POSITIVE("exp_avg_sq")),
+    .formula = DECAYED MEAN("grad")
+        MEAN_SQUARE("grad") "weight = alpha * minimum(updates / maximum(alpha_steps, 1), 1) if alpha_steps > "
+                            "0 else alpha;"
+                            "first = log(0.5) / log(beta1 + 1e-8); last = log(0.5) / log(beta3 + 1e-8);"
+                            "half = first + minimum(updates / maximum(beta3_steps, 1), 1) * (last - first);"
+                            "gone = 1 - beta3 if updates >= beta3_steps else -expm1(log(0.5) / half);"
+                            "next_exp_avg_slow = exp_avg_slow + gone * (grad - exp_avg_slow);"
+                            "root = sqrt(next_exp_avg_sq) / sqrt(bias2) + epsilon;"
+                            "move = lr * (next_exp_avg / bias1 + weight * next_exp_avg_slow) / root");
+
 /* Squares of the gradients before this one: the first update only takes its square. */
 OPTIMIZER(adopt, "Adam that converges with any beta2 (Taniguchi et al., NeurIPS 2024)",
           OPTIONS(LR("0.001"), DECOUPLED_DECAY("0"), BETAS("0.9", "0.9999"),

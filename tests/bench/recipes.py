@@ -1,107 +1,131 @@
 #!/usr/bin/env python3
-"""Prints docs/results/recipes.md: for each optimizer the golden cases, trainings in bf16 and fp16 with skipped updates, the launches of an
-update and ranks with a divided state.
+"""Prints docs/results/recipes.md, of what the tests of tests/integration/recipes have found.
 
-  recipes.py TENON
+  recipes.py BUILD
 
-TENON is the program. Launches are those of tests/golden/optimizers/net.ini, a vector of 8 numbers and a matrix of 2 x 4; half.ini
-beside it, a network of two layers, is trained. Needs no package.
+BUILD is the folder of a build. Runs its recipes_test for each kind in each way; a fact that does not hold ends the script. Needs no package.
 """
-import json, math, os, struct, subprocess, sys, tempfile
+import json, os, subprocess, sys, tempfile
+from concurrent.futures import ThreadPoolExecutor
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-TENON = os.path.abspath(sys.argv[1])
-GOLDEN = json.load(open(os.path.join(ROOT, "tests/golden/optimizers/golden.json")))
-BACKENDS = ("cpu", "onednn")
-TWO = ["backend.use=sim", "backend.sim.devices=2", "distributed.devices=2"]
-UPDATES = 10
+BUILD = os.path.abspath(sys.argv[1])
+TEST = os.path.join(BUILD, "tests/integration/recipes/recipes_test")
+CACHE = os.path.join(BUILD, "tests/integration/cuda")  # compiled kernels of the double
+GOLDENS = {"optimizers": "optimizers/golden.json", "losses": "losses/steps.json", "schedules": "schedules/golden.json"}
+WAYS = {"cpu": "cpu", "onednn": "onednn", "cuda": "cuda", "two": "two devices", "divided": "divided"}
 
 
-def write_data():
-    for name, first in (("x", 0), ("y", 8)):
-        rows = [((t * 37 + i * 11 + t * i * 5) % 251) / 64 - 2 for t in range(UPDATES) for i in range(first, first + 8)]
-        open(name + ".bin", "wb").write(struct.pack(f"<{len(rows)}f", *rows))
-    for name in ("net.ini", "half.ini"):
-        open(name, "w").write(open(os.path.join(ROOT, "tests/golden/optimizers", name)).read())
+def facts(kind):
+    """{case: {way: {fact: value}}}"""
+    found = {}
+    for way in WAYS:
+        with tempfile.NamedTemporaryFile() as report:
+            done = subprocess.run([TEST, kind, way], capture_output=True, text=True,
+                                  env=dict(os.environ, RECIPES_REPORT=report.name, FAKECUDA_CACHE=CACHE))
+            if done.returncode != 0:
+                sys.exit(f"{kind} {way}\n{done.stdout}{done.stderr}")
+            for line in map(json.loads, report):
+                at = found.setdefault(line.pop("case"), {}).setdefault(line.pop("way"), {})
+                at.update({name: value for name, value in line.items() if name != "kind"})
+    return found
 
 
-def run(*words):
-    done = subprocess.run([TENON, *words], capture_output=True, text=True)
-    return done.stdout if done.returncode == 0 else None
+def greatest(cases, way):
+    """The greatest difference of the cases that ran so."""
+    found = [case[way]["difference"] for case in cases if "difference" in case.get(way, {})]
+    return f"{max(found):.0e}" if found else "-"
 
 
-def options(sets):
-    return [word for one in sets for word in ("--set", one)]
+def skipped(cases):
+    """Of each way, or one number where they agree."""
+    found = [f"{case[way]['skipped']:.0f}" for case in cases for way in WAYS if "skipped" in case.get(way, {})]
+    return found[0] if len(set(found)) == 1 else ", ".join(found)
 
 
-runs = 0
+def launches(cases):
+    found = {case[way]["launches"] for case in cases[:1] for way in ("cpu", "onednn", "cuda") if way in case}
+    return " to ".join(f"{number:.0f}" for number in sorted({min(found), max(found)}))
 
 
-def train(*sets):
-    """The last weights and the skipped updates; None: the training failed."""
-    global runs
-    runs += 1
-    if run("train", "half.ini", "--quiet", *options([f"run.name={runs}", *sets])) is None:
-        return None
-    data = open(f"runs/{runs}/checkpoints/last/model.safetensors", "rb").read()
-    n = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8:8 + n])
-    weights = []
-    for name in ("fc.weight", "fc.bias", "out.weight", "out.bias"):
-        at, end = header[name]["data_offsets"]
-        weights += struct.unpack(f"<{(end - at) // 4}f", data[8 + n + at:8 + n + end])
-    lines = [json.loads(line) for line in open(f"runs/{runs}/metrics.jsonl")]
-    skipped = sum(line.get("skipped", 0) for line in lines if line["event"] == "epoch")
-    return weights, skipped
+def row(words, cases, more=()):
+    return "| " + " | ".join([*words, *(greatest(cases, way) for way in WAYS), skipped(cases), *more]) + " |"
 
 
-def fine(result):
-    return result is not None and all(map(math.isfinite, result[0]))
+def table(heads, rows, more=()):
+    heads = [*heads, *WAYS.values(), "skipped", *more]
+    return "\n".join(["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads), *rows])
 
 
-def launches(*sets):
-    return json.loads(run("plan", "net.ini", "--json", *options(sets)))["launches"]
+def golden(kind):
+    return json.load(open(os.path.join(ROOT, "tests/golden", GOLDENS[kind])))
 
 
-def policies(kind, backend):
-    use = f"backend.use={backend}"
-    low = train(kind, use, "precision.policy=bf16")
-    half = train(kind, use, "precision.policy=fp16", "precision.init_scale=1e9")
-    return f"{'yes' if fine(low) else 'no'}, {half[1]:.0f} skipped" if fine(half) else "no"
+def optimizers(found):
+    types = {}
+    for key, case in golden("optimizers").items():
+        types.setdefault(key.split()[0], []).append((key, case["peer"]))
+    rows = []
+    for name, keys in sorted(types.items()):
+        cases = [found[key] for key, _ in keys]
+        rows.append(row([f"`{name}`", keys[0][1], str(len(keys))], cases, [launches(cases)]))
+    return len(types), len(found), table(["optimizer", "peer", "cases"], rows, ["launches"])
 
 
-def ranks(kind):
-    one, whole = train(kind), train(kind, *TWO)
-    divided = train(kind, *TWO, "distributed.shard=optimizer")
-    return " | ".join("no" if not fine(r) else f"{max(abs(a - b) for a, b in zip(one[0], r[0])):.0e}" for r in (whole, divided))
+def losses(found):
+    rows = []
+    for key, case in golden("losses").items():
+        kind, _, loss = key.rpartition(": ")
+        rows.append(row([f"`{loss}`", kind or "parts", case["peer"]], [found[key]]))
+    return len(rows), table(["loss", "targets", "peer"], rows)
 
 
-def row(name):
-    kind = f"optimizer.type={name}"
-    cases = sum(key.split()[0] == name for key in GOLDEN)
-    # the launch of numbers alone, such as the count of updates, is that of nadam's momenta, too
-    of_update = max(1, launches(kind) - base + 1)
-    policy = " | ".join(policies(kind, backend) for backend in BACKENDS)
-    return f"| `{name}` | {cases} | {policy} | {of_update} | {ranks(kind)} |"
+def schedules(found):
+    rows = []
+    for key, case in golden("schedules").items():
+        name, _, options = key.partition(" ")
+        rows.append(row([f"`{name}`", f"`{options}`" if options else "", case["peer"]], [found[key]]))
+    return len(rows), table(["schedule", "options", "peer"], rows)
 
 
-with tempfile.TemporaryDirectory() as folder:
-    os.chdir(folder)
-    write_data()
-    base = launches("optimizer.type=adamw")
-    names = sorted({key.split()[0] for key in GOLDEN})
-    print(f"""# Coverage of optimizers
+with ThreadPoolExecutor() as pool:
+    found = dict(zip(GOLDENS, pool.map(facts, GOLDENS)))
+types, cases, of_optimizers = optimizers(found["optimizers"])
+n_losses, of_losses = losses(found["losses"])
+n_schedules, of_schedules = schedules(found["schedules"])
+print(f"""# Optimizers, losses and schedules beside their peers
 
-{len(names)} optimizers; written by `tests/bench/recipes.py`.
+{types} optimizers in {cases} cases, {n_losses} cases of losses, {n_schedules} of schedules. Written by `tests/bench/recipes.py`, of what the tests
+`recipes: KIND WAY` find ([tests/integration/recipes](../../tests/integration/recipes/recipes_test.c)); they fail where one of
+these does not hold.
 
 | column | |
 |---|---|
-| goldens | cases of ten updates equal to PyTorch, timm or schedulefree within 1e-6 |
-| cpu, onednn | *yes*: a training in bf16 and one in fp16 have finite weights; the updates of 20 that loss scaling skips in fp16, whose first scale is 1e9 |
-| launches | of an update of two parameters: one where it is elementwise |
-| two devices, divided | the greatest difference of a weight to one device after 20 updates in f32, without and with a divided state; *no*: refused |
+| peer | the class or function that the goldens are of, with the version of its package; *formula*: that of the script in tests/golden, in PyTorch |
+| cpu, onednn | the greatest difference of a parameter after ten steps in f32, as a part of 1 + its magnitude; at most 1e-6 |
+| cuda | the same on the double of CUDA's libraries, which runs the kernels on the processor |
+| two devices | the same, with half of each batch on each device |
+| divided | the same, with the state of the optimizer divided among them |
+| skipped | the updates of a training in fp16 that loss scaling skips, in each way; none of its last epoch. A training in bf16, too, ends with finite weights |
+| launches | of an update of two parameters, on one device: one where the optimizer is elementwise |
 
-| optimizer | goldens | cpu | onednn | launches | two devices | divided |
-|---|---|---|---|---|---|---|""")
-    for name in names:
-        print(row(name), flush=True)
+*-*: not compared, since the optimizer sees whole parameters, the loss compares all rows of a device, or products are rounded to bf16.
+
+## Optimizers
+
+Ten updates by given gradients; of several cases the greatest difference. The cases are the names in `tests/golden/optimizers/golden.json`.
+
+{of_optimizers}
+
+## Losses
+
+Ten steps of a layer of scores. Targets are parts of each class, class numbers, several class numbers, or a sequence of them.
+
+{of_losses}
+
+## Schedules
+
+Ten steps in five epochs. The learning rate of each step is compared, too, also in fp16, where steps that are skipped count. A
+schedule adds no launch.
+
+{of_schedules}""")

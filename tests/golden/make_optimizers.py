@@ -4,7 +4,7 @@ tests/golden/optimizers/golden.json; and the factors of learning rates that timm
 
   make_optimizers.py OUT
 
-OUT is the folder of both files. tests/golden/optimizers/net.ini defines the model, and tests/integration/cli/optimizers_test.c
+OUT is the folder of both files. tests/golden/optimizers/net.ini defines the model, and tests/integration/recipes/optimizers.c
 writes the gradients by the same formula. The name of a case is its options, of [optimizer] where no section is named. Needs
 torch, timm and schedulefree.
 """
@@ -15,6 +15,7 @@ import timm as models
 import timm.optim as timm
 from timm.optim._param_groups import param_groups_layer_decay
 from timm.utils import adaptive_clip_grad
+from peers import peer_of, write_lines
 
 UPDATES = 10
 gradients = torch.tensor([[((t * 37 + i * 11 + t * i * 5) % 251) / 64 - 2 for i in range(16)] for t in range(UPDATES)]) / 8
@@ -77,6 +78,34 @@ def one_cycle(optimizer):
 
 
 SCHEDULE = ("schedule.type=one_cycle schedule.{0}.type=one_cycle schedule.{0}.div_factor=0 schedule.{0}.toward=0.95")
+class ademamix:
+    """A second mean (Pagliardini, Ablin, Grangier, 2025, algorithm 1), with the rise of alpha and of beta3 that its authors publish."""
+    def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999, 0.9999), alpha=5.0, alpha_steps=0, beta3_steps=0, weight_decay=0.0):
+        self.parameters, self.lr, self.betas, self.alpha, self.weight_decay = parameters, lr, betas, alpha, weight_decay
+        self.alpha_steps, self.beta3_steps, self.count = alpha_steps, beta3_steps, 0
+        self.states = [[torch.zeros_like(p) for _ in range(3)] for p in parameters]
+
+    def slow(self):
+        if self.count >= self.beta3_steps:
+            return self.betas[2]
+        first, last = (math.log(0.5) / math.log(beta + 1e-8) - 1 for beta in (self.betas[0], self.betas[2]))
+        part = self.count / self.beta3_steps
+        return 0.5 ** (1 / ((1 - part) * first + part * last + 1))
+
+    @torch.no_grad()
+    def step(self):
+        self.count += 1
+        (beta1, beta2, _), beta3 = self.betas, self.slow()
+        alpha = self.alpha * min(self.count / self.alpha_steps, 1) if self.alpha_steps else self.alpha
+        for p, (fast, slow, square) in zip(self.parameters, self.states):
+            fast.mul_(beta1).add_(p.grad, alpha=1 - beta1)
+            slow.mul_(beta3).add_(p.grad, alpha=1 - beta3)
+            square.mul_(beta2).addcmul_(p.grad, p.grad, value=1 - beta2)
+            root = (square.sqrt() / math.sqrt(1 - beta2 ** self.count)).add_(1e-8)
+            update = (fast.div(1 - beta1 ** self.count) + alpha * slow) / root
+            p.add_(update.add_(p, alpha=self.weight_decay), alpha=-self.lr)
+
+
 def ahead(optimizer, k, alpha=0.5):
     return timm.Lookahead(optimizer, k=k, alpha=alpha)
 
@@ -152,6 +181,9 @@ CASES = {
         lambda p: timm.AdaBelief(p, lr=0.01, eps=1e-8, weight_decay=0.1, amsgrad=True, rectify=False),
     "radabelief lr=0.01 beta2=0.9 weight_decay=0.1":
         lambda p: timm.AdaBelief(p, lr=0.01, betas=(0.9, 0.9), weight_decay=0.1),
+    "ademamix": lambda p: ademamix(p),
+    "ademamix lr=0.01 beta3=0.999 alpha=8 alpha_steps=20 beta3_steps=6 weight_decay=0.1":
+        lambda p: ademamix(p, lr=0.01, betas=(0.9, 0.999, 0.999), alpha=8, alpha_steps=20, beta3_steps=6, weight_decay=0.1),
     "madgrad": lambda p: timm.MADGRAD(p),
     "madgrad lr=0.05 momentum=0 weight_decay=0.1": lambda p: timm.MADGRAD(p, lr=0.05, momentum=0, weight_decay=0.1),
     "madgradw lr=0.05 momentum=0.8 weight_decay=0.1":
@@ -274,17 +306,25 @@ def layers(name, **options):
     return {path: factors[id(p)] for path, p in model.named_parameters()}
 
 
+def peer(optimizer):
+    """That of matrices, where vectors have another; inside of what moves or limits it."""
+    if isinstance(optimizer, ademamix):
+        return "formula"
+    while not isinstance(optimizer, T.Optimizer):
+        optimizer = optimizer.parts[0] if hasattr(optimizer, "parts") else optimizer.optimizer
+    return peer_of(optimizer)
+
+
 def train(make):
     w, m = torch.nn.Parameter(torch.full((8,), 0.5)), torch.nn.Parameter(torch.full((2, 4), -0.25))
     optimizer = make([w, m])
     for row in gradients:
         w.grad, m.grad = row[:8].clone(), row[8:].view(2, 4).clone()
         optimizer.step()
-    return {"w": w.flatten().tolist(), "m": m.flatten().tolist()}
+    return {"peer": peer(optimizer), "w": w.flatten().tolist(), "m": m.flatten().tolist()}
 
 
-with open(os.path.join(sys.argv[1], "golden.json"), "w") as out:
-    out.write("{\n" + ",\n".join(f' "{name}": {json.dumps(train(make))}' for name, make in CASES.items()) + "\n}\n")
+write_lines(sys.argv[1], "golden.json", {name: train(make) for name, make in CASES.items()})
 
 with open(os.path.join(sys.argv[1], "layers.json"), "w") as out:
     json.dump({"vit": layers("vit_tiny_patch16_224", depth=3), "resnet": layers("resnet18")}, out, indent=1)

@@ -1,5 +1,5 @@
-/* Trainings with each loss have the parameters of PyTorch. The last layer begins at zero: the scores of the
- * first step are 0, where absolute values have no derivative. */
+/* Losses with learned weights and of a teacher have the parameters of PyTorch, and what losses refuse. Each
+ * loss is compared with its peer in tests/integration/recipes. */
 #include "golden_net.h"
 #include "npy_files.h"
 
@@ -25,26 +25,6 @@ static void write_loss(const char *text) {
   change_net("loss = l1\n", line);
   if (numbers) change_net("    one_hot(3) <- label\n", "");
   if (numbers) change_net("targets = label: f32[3]\n", "");
-}
-
-static void parameters_are_those_of_pytorch(void **state) {
-  (void)state;
-  json_t *golden = json_load_file(LOSSES "/golden.json", 0, NULL), *tensors;
-  const char *loss;
-  int k = 0;
-  assert_non_null(golden);
-  json_object_foreach(golden, loss, tensors) {
-    char output[16];
-    if (strcmp(loss, "student") == 0 || strcmp(loss, "learned") == 0) continue;
-    write_loss(loss);
-    snprintf(output, sizeof output, "run%d", k++);
-    if (program_run("train net.ini --quiet --output %s", output) != 0) fail_msg("%s: %s", loss, program_err);
-    for (int i = 0; i < GOLDEN_NAMES; i++) {
-      char file[256];
-      snprintf(file, sizeof file, "%s/net/checkpoints/last/model.safetensors", output);
-      golden_expect_tensor(file, golden_names[i], json_object_get(tensors, golden_names[i]));
-    }
-  }
 }
 
 /* Twelve steps. The teacher's weights come from a file, and its normalization works as in evaluation. */
@@ -157,6 +137,9 @@ static void other_shapes_and_options_are_refused(void **state) {
   write_loss("classes: cross_entropy(z_loss=0.1, weights=[1, 2, 3])");
   assert_int_equal(program_run("train net.ini"), 65);
   assert_non_null(strstr(program_err, "beside weights of classes, expected one of both"));
+  write_loss("multi_label_margin");
+  assert_int_equal(program_run("train net.ini"), 65);
+  assert_non_null(strstr(program_err, "(N, classes) class numbers that end with one below 0"));
   write_loss("classes: distill <- fc2, fc1, label");
   assert_int_equal(program_run("train net.ini"), 65);
   assert_non_null(strstr(program_err, "the scores of the student and of the teacher have two shapes"));
@@ -253,7 +236,6 @@ static void inputs_of_ctc_are_checked(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test_setup_teardown(parameters_are_those_of_pytorch, program_open, program_close),
       cmocka_unit_test_setup_teardown(a_student_of_a_frozen_teacher_is_that_of_pytorch, program_open,
                                       program_close),
       cmocka_unit_test_setup_teardown(a_large_score_has_a_finite_loss, program_open, program_close),
