@@ -1,6 +1,7 @@
 /* core/base/adapters.c: see adapters.h. */
 #include "core/base/adapters.h"
 
+#include <math.h>
 #include <string.h>
 
 const tn_adapter *tn_adapters_find(const tn_adapters *adapters, const char *layer) {
@@ -20,7 +21,22 @@ size_t tn_adapter_layer(const char *name) {
   return n > 0 ? n : adapter_in_front(name, TN_ADAPTER_EMBEDDING_DOWN);
 }
 
+size_t tn_adapter_magnitude_layer(const char *name) { return adapter_in_front(name, TN_ADAPTER_MAGNITUDE); }
+
 bool tn_adapter_owns(const char *name) {
-  return tn_adapter_layer(name) > 0 || adapter_in_front(name, TN_ADAPTER_UP) > 0 ||
-         adapter_in_front(name, TN_ADAPTER_EMBEDDING_UP) > 0;
+  return tn_adapter_layer(name) > 0 || tn_adapter_magnitude_layer(name) > 0 ||
+         adapter_in_front(name, TN_ADAPTER_UP) > 0 || adapter_in_front(name, TN_ADAPTER_EMBEDDING_UP) > 0;
+}
+
+void tn_adapter_norms(const float *weight, int64_t rows, int64_t columns, bool embedding, float *norms) {
+  int64_t units = embedding ? columns : rows, elements = embedding ? rows : columns;
+  int64_t step = embedding ? columns : 1, next = embedding ? 1 : columns;
+  for (int64_t u = 0; u < units; u++) {
+    double sum = 0;
+    for (int64_t i = 0; i < elements; i++) {
+      double element = (double)weight[u * next + i * step];
+      sum += element * element;
+    }
+    norms[u] = (float)sqrt(sum);
+  }
 }

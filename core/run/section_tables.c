@@ -360,9 +360,9 @@ static const tn_option phase_rows[] = {
     TN_OPT_END};
 
 static const tn_option adapt_rows[] = {
-    TN_OPT(tn_adapt_section, type, TN_OPT_ENUM, "lora", "lora",
+    TN_OPT(tn_adapt_section, type, TN_OPT_ENUM, "lora", "lora|dora",
            "lora: y = W x becomes y = W x + s B A x, with trained A and B and a frozen W (Hu et al., ICLR "
-           "2022)"),
+           "2022); dora: each unit of W + s B A is scaled to a trained norm, too (Liu et al., ICML 2024)"),
     TN_OPT(
         tn_adapt_section, match, TN_OPT_TEXT, NULL, NULL,
         "patterns of the paths of linear, convolution and embedding layers that get an adapter, with * for "

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares adapters of low rank ([adapt] type = lora) with PEFT's on GPT-2.
+"""Compares adapters of low rank ([adapt] type = lora and dora) with PEFT's on GPT-2.
 
     python3 tests/golden/compare_lora.py TENON [--report docs/results/lora.md] [--layers 12]
 
@@ -24,6 +24,7 @@ from safetensors.torch import load_file
 STEPS, TOKENS, BATCH, TOLERANCE = 10, 64, 2, 1e-5
 RATE, DECAY, RANK, ALPHA = 1e-3, 0.01, 8, 16
 MATCH = "h.*.attn.c_attn, h.*.attn.c_proj"
+TYPES = ("lora", "dora")
 
 
 def write_base(folder, layers):
@@ -49,8 +50,9 @@ def write_ini(folder, layers):
     text = text.replace("i32[1024]", f"i32[{TOKENS}]").replace("* 12", f"* {layers}").replace("parts/", f"{zoo}/parts/")
     text = text.replace("[weights]\n", "[weights]\nfile = base/model.safetensors\nprefix = transformer.\n")
     (folder / "full.ini").write_text(text)
-    text += f"\n[adapt]\ntype = lora\nrank = {RANK}\nalpha = {ALPHA}\nmatch = {MATCH}\n"
-    (folder / "lora.ini").write_text(text)
+    for kind in TYPES:
+        adapt = f"\n[adapt]\ntype = {kind}\nrank = {RANK}\nalpha = {ALPHA}\nmatch = {MATCH}\n"
+        (folder / f"{kind}.ini").write_text(text + adapt)
 
 
 SETTINGS = {"run.max_steps": STEPS, "run.epochs": 1, "run.limit_valid": 1, "run.observers": "jsonl", "run.output": "runs",
@@ -105,63 +107,75 @@ def distance(a, b):
     return ((a - b).abs().max() / b.abs().max()).item()
 
 
-def compare(program, folder, layers):
-    base, ids = write_base(folder, layers), write_tokens(folder)
-    write_ini(folder, layers)
-    tenon = Tenon(program, folder)
-    tenon("train", "lora.ini", run__name="start", run__max_steps=0, run__epochs=0)
-    tenon("train", "lora.ini", run__name="lora", weights__file="runs/start")
-    peer = peft.PeftModel.from_pretrained(base, folder / "runs/start/checkpoints/last", is_trainable=True)
+def compare(tenon, folder, kind, base, ids):
+    ini, merged = f"{kind}.ini", f"merged_{kind}.safetensors"
+    tenon("train", ini, run__name="start_" + kind, run__max_steps=0, run__epochs=0)
+    tenon("train", ini, run__name=kind, weights__file="runs/start_" + kind)
+    peer = peft.PeftModel.from_pretrained(base, folder / f"runs/start_{kind}/checkpoints/last", is_trainable=True)
     losses, trained = train_peer(peer, ids)
     x = ids[:2 * TOKENS].reshape(2, TOKENS)
     peer.eval()
     with torch.no_grad():
         logits = peer(input_ids=x).logits
-    subprocess.run([program, "checkpoint", "merge", "runs/lora/checkpoints/last", "merged.safetensors"], cwd=folder, check=True,
-                   capture_output=True)
-    plans = {name: json.loads(tenon("plan", f"{name}.ini", "--json")) for name in ("lora", "full")}
-    ours = tenon.losses("lora")
-    return {"trained": (plans["lora"]["parameters"], trained), "plans": plans, "losses": list(zip(ours, losses)),
-            "adapters": distance(tenon.logits("lora.ini", "runs/lora/checkpoints/last", x), logits),
-            "merged": distance(tenon.logits("full.ini", "merged.safetensors", x), logits),
-            "checkpoint": sum(f.stat().st_size for f in (folder / "runs/lora/checkpoints/last").glob("model.safetensors"))}
+    last = f"runs/{kind}/checkpoints/last"
+    subprocess.run([tenon.program, "checkpoint", "merge", last, merged], cwd=folder, check=True, capture_output=True)
+    peer.unload()  # the base, for the next adapters
+    plan = json.loads(tenon("plan", ini, "--json"))
+    return {"trained": (plan["parameters"], trained), "plan": plan, "losses": list(zip(tenon.losses(kind), losses)),
+            "adapters": distance(tenon.logits(ini, last, x), logits),
+            "merged": distance(tenon.logits("full.ini", merged, x), logits),
+            "checkpoint": (folder / last / "model.safetensors").stat().st_size}
 
 
 PAGE = """# Adapters of low rank
 
 <!-- Written by `tests/golden/compare_lora.py TENON --report`. -->
 
-GPT-2 124M ([docs/zoo/gpt2.ini](../zoo/gpt2.ini)) with random weights and `[adapt] type = lora, rank = {rank}, alpha = {alpha}, match = {match}`, beside
+GPT-2 124M ([docs/zoo/gpt2.ini](../zoo/gpt2.ini)) with random weights and `[adapt] rank = {rank}, alpha = {alpha}, match = {match}`, beside
 PEFT {peft} with torch {torch}: AdamW, lr {rate}, weight decay {decay}, batch {batch} of {tokens} tokens. PEFT begins with the adapters of Tenon's
-checkpoint, which it opens itself.
+checkpoint, which it opens itself; those of `type = dora` with `use_dora=True`.
 
-| | Tenon | PEFT |
-|---|---|---|
-| parameters trained | {ours:,} | {theirs:,} |
+| | lora | dora | all parameters |
+|---|---|---|---|
+| parameters trained | {lora[trained]:,} | {dora[trained]:,} | {full[parameters]:,} |
+| parameters that PEFT trains | {lora[theirs]:,} | {dora[theirs]:,} | |
+| memory of the plan, MiB | {lora[mib]:.1f} | {dora[mib]:.1f} | {full_mib:.1f} |
+| parameters in a checkpoint's model.safetensors, MiB | {lora[file_mib]:.1f} | {dora[file_mib]:.1f} | {full_file_mib:.1f} |
+| greatest difference of a logit after the steps from PEFT's, as a part of the largest: with the adapters | {lora[adapters]:.1e} | {dora[adapters]:.1e} | |
+| with the file of `tenon checkpoint merge` | {lora[merged]:.1e} | {dora[merged]:.1e} | |
 
-| | with adapters | all parameters |
-|---|---|---|
-| parameters trained | {ours:,} | {full:,} |
-| memory of the plan, MiB | {lora_mib:.1f} | {full_mib:.1f} |
-| parameters in a checkpoint's model.safetensors, MiB | {checkpoint:.1f} | {full_checkpoint:.1f} |
+{steps}
+"""
+
+STEPS_OF = """## type = {kind}
 
 | step | loss, Tenon | loss, PEFT | difference |
 |---|---|---|---|
 {steps}
-
-Logits after the steps differ from PEFT's by {adapters:.1e} of the largest with the adapters, and by {merged:.1e} with the
-file of `tenon checkpoint merge`.
 """
 
 
-def page(found):
-    plans = found["plans"]
-    steps = "\n".join(f"| {i + 1} | {a:.6f} | {b:.6f} | {abs(a - b) / b:.1e} |" for i, (a, b) in enumerate(found["losses"]))
+def facts(found):
+    return dict(found, trained=found["trained"][0], theirs=found["trained"][1], mib=found["plan"]["peak_bytes"] / 2**20,
+                file_mib=found["checkpoint"] / 2**20)
+
+
+def page(found, full):
+    tables = []
+    for kind in TYPES:
+        rows = [f"| {i + 1} | {a:.6f} | {b:.6f} | {abs(a - b) / b:.1e} |" for i, (a, b) in enumerate(found[kind]["losses"])]
+        tables.append(STEPS_OF.format(kind=kind, steps="\n".join(rows)))
     return PAGE.format(rank=RANK, alpha=ALPHA, match=MATCH, rate=RATE, decay=DECAY, batch=BATCH, tokens=TOKENS, peft=peft.__version__,
-                       torch=torch.__version__, ours=found["trained"][0], theirs=found["trained"][1], full=plans["full"]["parameters"],
-                       lora_mib=plans["lora"]["peak_bytes"] / 2**20, full_mib=plans["full"]["peak_bytes"] / 2**20,
-                       checkpoint=found["checkpoint"] / 2**20, full_checkpoint=plans["full"]["parameters"] / 2**18, steps=steps,
-                       adapters=found["adapters"], merged=found["merged"])
+                       torch=torch.__version__, lora=facts(found["lora"]), dora=facts(found["dora"]), full=full,
+                       full_mib=full["peak_bytes"] / 2**20, full_file_mib=full["parameters"] / 2**18, steps="\n".join(tables).rstrip())
+
+
+def check(kind, found):
+    wrong = [abs(a - b) / b for a, b in found["losses"] if abs(a - b) / b > TOLERANCE]
+    if len(found["losses"]) != STEPS or found["trained"][0] != found["trained"][1] or wrong:
+        sys.exit(f"{kind}: losses or numbers of parameters differ")
+    if max(found["adapters"], found["merged"]) > TOLERANCE:
+        sys.exit(f"{kind}: logits differ")
 
 
 def main():
@@ -170,17 +184,19 @@ def main():
     parser.add_argument("--report")
     parser.add_argument("--layers", type=int, default=12)
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        found = compare(str(pathlib.Path(given.tenon).resolve()), pathlib.Path(folder), given.layers)
-    text = page(found)
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        tenon = Tenon(str(pathlib.Path(given.tenon).resolve()), folder)
+        base, ids = write_base(folder, given.layers), write_tokens(folder)
+        write_ini(folder, given.layers)
+        found = {kind: compare(tenon, folder, kind, base, ids) for kind in TYPES}
+        full = json.loads(tenon("plan", "full.ini", "--json"))
+    text = page(found, full)
     print(text)
     if given.report:
         pathlib.Path(given.report).write_text(text)
-    wrong = [abs(a - b) / b for a, b in found["losses"] if abs(a - b) / b > TOLERANCE]
-    if len(found["losses"]) != STEPS or found["trained"][0] != found["trained"][1] or wrong:
-        sys.exit("losses or numbers of parameters differ")
-    if max(found["adapters"], found["merged"]) > TOLERANCE:
-        sys.exit("logits differ")
+    for kind in TYPES:
+        check(kind, found[kind])
 
 
 if __name__ == "__main__":

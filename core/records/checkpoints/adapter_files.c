@@ -87,12 +87,13 @@ static json_t *peft_config(const tn_run *run, const tn_state_map *map) {
     json_decref(l.trained);
     l.trained = json_null();
   }
-  return json_pack("{s:s, s:s, s:o, s:b, s:I, s:f, s:f, s:b, s:b, s:b, s:o, s:o, s:o, s:o}", "peft_type",
+  return json_pack("{s:s, s:s, s:o, s:b, s:I, s:f, s:f, s:b, s:b, s:b, s:b, s:o, s:o, s:o, s:o}", "peft_type",
                    "LORA", "bias", "none", "base_model_name_or_path", tn_json_text(run->adapter_base),
                    "inference_mode", 1, "r", (json_int_t)first->rank, "lora_alpha", first->alpha,
-                   "lora_dropout", first->dropout, "use_rslora", first->rslora, "init_lora_weights", 1,
-                   "fan_in_fan_out", l.transposed, "target_modules", l.names, "rank_pattern", l.ranks,
-                   "alpha_pattern", l.alphas, "modules_to_save", l.trained);
+                   "lora_dropout", first->dropout, "use_rslora", first->rslora, "use_dora",
+                   first->type == TN_ADAPT_DORA, "init_lora_weights", 1, "fan_in_fan_out", l.transposed,
+                   "target_modules", l.names, "rank_pattern", l.ranks, "alpha_pattern", l.alphas,
+                   "modules_to_save", l.trained);
 }
 
 static tn_status peft_write_config(const tn_run *run, const tn_state_map *map, const char *path) {

@@ -30,6 +30,9 @@ tn_status tn_stored_adapters_list(tn_arena *arena, const tn_weights_names *names
                            .embedding = tn_text_ends(names->v[i].name, TN_ADAPTER_EMBEDDING_DOWN)};
     if (a.layer == NULL) return TN_ENOMEM;
     TN_TRY(stored_adapter_find_up(arena, names, path, &a));
+    const char *magnitude = tn_arena_printf(arena, "%s." TN_ADAPTER_MAGNITUDE, a.layer);
+    if (magnitude == NULL) return TN_ENOMEM;
+    a.magnitude = tn_weights_names_find(names, magnitude);
     if (!tn_adapter_note_scale(note, adapters, a.layer, &a.scale))
       return tn_failf(
           arena->handle, TN_EINVAL,
@@ -83,11 +86,44 @@ static void stored_adapter_add(const tn_stored_adapter *a, int64_t rows, int64_t
     }
 }
 
+/* A unit of zeros remains so. */
+static void stored_adapter_set_norms(const tn_stored_adapter *a, int64_t rows, int64_t columns,
+                                     const float *norms, const float *wanted, float *weight) {
+  for (int64_t i = 0; i < rows * columns; i++) {
+    int64_t unit = a->embedding ? i % columns : i / columns;
+    if (norms[unit] > 0) weight[i] = (float)((double)weight[i] * wanted[unit] / norms[unit]);
+  }
+}
+
+/* Gives each unit the norm that the file has for it. */
+static tn_status stored_adapter_scale(const void *handle, const tn_safetensors *file,
+                                      const tn_stored_adapter *a, int64_t rows, int64_t columns,
+                                      float *weight) {
+  float *wanted = NULL;
+  if (a->magnitude == NULL) return TN_OK;
+  TN_TRY(tn_stored_floats_read(handle, file, a->magnitude, &wanted));
+  size_t units = (size_t)(a->embedding ? columns : rows);
+  float *norms = tn_alloc(handle, tn_size_mul(units + 1, sizeof *norms));
+  if (norms != NULL) {
+    tn_adapter_norms(weight, rows, columns, a->embedding, norms);
+    stored_adapter_set_norms(a, rows, columns, norms, wanted, weight);
+  }
+  tn_release(handle, wanted);
+  tn_release(handle, norms);
+  return norms != NULL ? TN_OK : TN_ENOMEM;
+}
+
 static tn_status stored_adapter_check(const void *handle, const char *path, const tn_stored_adapter *a,
                                       int64_t rows, int64_t columns) {
   int64_t rank = a->down->type.rank > 0 ? a->down->type.dims[0] : 0;
   int64_t inputs = a->embedding ? rows : columns, units = a->embedding ? columns : rows;
   bool floats = tn_dtype_is_float(a->down->type.dtype) && tn_dtype_is_float(a->up->type.dtype);
+  if (a->magnitude != NULL &&
+      (!tn_dtype_is_float(a->magnitude->type.dtype) || tn_type_count(&a->magnitude->type) != units))
+    return tn_failf(handle, TN_EINVAL,
+                    "%s: '%s' has %lld elements of %s, expected one for each of %lld units", path,
+                    a->magnitude->name, (long long)tn_type_count(&a->magnitude->type), a->magnitude->stored,
+                    (long long)units);
   if (floats && rank > 0 && tn_type_count(&a->down->type) == rank * inputs &&
       tn_type_count(&a->up->type) == rank * units)
     return TN_OK;
@@ -108,6 +144,7 @@ tn_status tn_stored_adapter_merge(const void *handle, const tn_safetensors *file
   tn_status status = tn_stored_floats_read(handle, file, a->down, &down);
   if (status == TN_OK) status = tn_stored_floats_read(handle, file, a->up, &up);
   if (status == TN_OK) stored_adapter_add(a, rows, columns, down, up, weight);
+  if (status == TN_OK) status = stored_adapter_scale(handle, file, a, rows, columns, weight);
   tn_release(handle, down);
   tn_release(handle, up);
   return status;

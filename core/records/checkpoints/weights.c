@@ -6,6 +6,7 @@
 
 #include "core/base/element.h"
 #include "core/formats/safetensors.h"
+#include "core/records/checkpoints/adapter_begin.h"
 #include "core/records/checkpoints/adapter_merge.h"
 #include "core/records/checkpoints/checkpoint_files.h"
 #include "core/records/learnt/class_names.h"
@@ -343,12 +344,13 @@ static tn_status weights_load_adapters(tn_run *run, tn_executor *executor, const
 }
 
 /* Adapters that are trained from here on belong to this file. */
-static tn_status weights_note_base(tn_run *run, const tn_weights_source *source) {
+static tn_status weights_note_base(tn_run *run, tn_executor *executor, const tn_state_map *map,
+                                   const tn_weights_source *source) {
   if (run->settings.adapters.n == 0 || !(source->kinds & TN_STATES_OF_MODEL)) return TN_OK;
   char *absolute = realpath(source->path, NULL);
   run->adapter_base = tn_arena_strdup(&run->arena, absolute != NULL ? absolute : source->path);
   free(absolute);
-  return run->adapter_base != NULL ? TN_OK : TN_ENOMEM;
+  return run->adapter_base != NULL ? tn_adapters_begin(run, executor, map) : TN_ENOMEM;
 }
 
 static tn_status weights_load_open_file(tn_run *run, tn_executor *executor, const tn_state_map *map,
@@ -361,7 +363,7 @@ static tn_status weights_load_open_file(tn_run *run, tn_executor *executor, cons
     status = adapters ? weights_load_adapters(run, executor, map, source, file, &note, counts)
                       : weights_read_open_file(run, executor, map, source, file, &note, counts);
   tn_adapter_note_close(&note);
-  return status == TN_OK && !adapters ? weights_note_base(run, source) : status;
+  return status == TN_OK && !adapters ? weights_note_base(run, executor, map, source) : status;
 }
 
 tn_status tn_weights_load(tn_run *run, tn_executor *executor, const tn_state_map *map,

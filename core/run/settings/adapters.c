@@ -8,6 +8,18 @@ static bool adapters_is_section(const char *name) {
   return tn_text_equal(name, "adapt") || tn_text_starts(name, "adapt.");
 }
 
+/* PEFT's configuration has one type for all. */
+static tn_status adapters_check_type(tn_env *env, tn_ini *ini, tn_section *section, const tn_settings *s) {
+  static const char *const names[] = {"lora", "dora"};
+  const tn_adapter *first = &s->adapters.v[0], *last = &s->adapters.v[s->adapters.n - 1];
+  if (first->type == last->type) return TN_OK;
+  const tn_key *key = tn_section_key(section, "type");
+  return tn_failf(env, TN_EINVAL,
+                  "%s: [%s] type = %s beside [%s] type = %s, expected the same, as in the files of PEFT",
+                  key != NULL ? tn_key_where(ini, section, key) : last->where, last->section,
+                  names[last->type], first->section, names[first->type]);
+}
+
 static tn_status adapters_read_section(tn_env *env, tn_ini *ini, tn_section *section, tn_settings *s,
                                        tn_freeze *trained) {
   tn_options options;
@@ -24,12 +36,13 @@ static tn_status adapters_read_section(tn_env *env, tn_ini *ini, tn_section *sec
                         .alpha = o->alpha,
                         .dropout = o->dropout,
                         .scale = o->alpha / (o->rslora ? sqrt(rank) : rank),
-                        .rslora = o->rslora};
+                        .rslora = o->rslora,
+                        .type = o->type};
   TN_TRY(tn_words_split(&ini->arena, o->match, &adapter.match));
   TN_TRY(tn_words_split(&ini->arena, o->train, &train));
   TN_TRY(tn_freeze_add(&ini->arena, trained, &train, 0));
   s->adapters.v[s->adapters.n++] = adapter;
-  return TN_OK;
+  return adapters_check_type(env, ini, section, s);
 }
 
 /* The frozen parameters cannot thaw: the optimizer has no state for them. */
@@ -49,7 +62,7 @@ static tn_status adapters_check_groups(tn_env *env, tn_ini *ini, const tn_settin
  * and everything else is frozen. */
 static tn_status adapters_freeze_others(tn_ini *ini, tn_settings *s, const tn_freeze *trained) {
   static const char *const own[] = {"*." TN_ADAPTER_DOWN, "*." TN_ADAPTER_UP, "*." TN_ADAPTER_EMBEDDING_DOWN,
-                                    "*." TN_ADAPTER_EMBEDDING_UP},
+                                    "*." TN_ADAPTER_EMBEDDING_UP, "*." TN_ADAPTER_MAGNITUDE},
                            *const all[] = {"*"};
   const tn_words adapters = {(const char **)(uintptr_t)own, sizeof own / sizeof *own},
                  given = {trained->patterns, trained->n}, others = {(const char **)(uintptr_t)all, 1};

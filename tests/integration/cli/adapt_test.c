@@ -1,5 +1,7 @@
-/* [adapt]: adapters of low rank, their files, and merged weights. tests/golden/compare_lora.py compares them
- * with PEFT's. */
+/* [adapt]: adapters of low rank, their files, and merged weights. make_adapters.py and compare_lora.py of
+ * tests/golden compare them with PEFT's. */
+#include <math.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "tensors.h"
@@ -39,6 +41,18 @@ static void train(const char *more) {
 
 static double loss_of(const char *words) { return program_number(program_json(0, "eval %s", words), "loss"); }
 
+/* The types of [adapt], and lines of it. */
+static const char *const types[] = {"lora", "dora"};
+static const char *of_type(int type, const char *more) {
+  static char text[128];
+  snprintf(text, sizeof text, "type = %s\n%s", types[type], more);
+  return text;
+}
+
+static void clear(void) {
+  assert_int_equal(system("rm -rf base out half again merged.safetensors elsewhere.safetensors"), 0);
+}
+
 static void adapters_and_the_head_are_trained_and_saved_alone(void **state) {
   (void)state;
   write_base("dropout = 0.1\n");
@@ -66,13 +80,38 @@ static void adapters_and_the_head_are_trained_and_saved_alone(void **state) {
   assert_int_equal(program_number(config, "r"), 4);
   assert_string_equal(json_string_value(json_array_get(json_object_get(config, "modules_to_save"), 0)),
                       "fc2");
+  assert_true(json_is_false(json_object_get(config, "use_dora")));
+}
+
+/* The norms begin as those of the base, and are trained. */
+static void norms_of_units_are_trained_and_saved(void **state) {
+  (void)state;
+  size_t n = 0, m = 0;
+  write_base(of_type(1, ""));
+  train("--set run.epochs=0 --set run.max_steps=0");
+  const float *norms = tensor_find(adapters, "fc1.lora_magnitude_vector", &n),
+              *weight = tensor_find(base, "fc1.weight", &m);
+  assert_true(norms != NULL && weight != NULL && n == 12 && m == 12 * 196);
+  for (int i = 0; i < 12; i++) {
+    double sum = 0;
+    for (int k = 0; k < 196; k++) sum += (double)weight[i * 196 + k] * weight[i * 196 + k];
+    assert_true(fabs((double)norms[i] - sqrt(sum)) < 1e-6 * sqrt(sum));
+  }
+  assert_true(tensor_exists(peft, "base_model.model.conv.lora_magnitude_vector"));
+  assert_true(
+      json_is_true(json_object_get(file_json("out/lora/checkpoints/last/adapter_config.json"), "use_dora")));
+  assert_int_equal(rename("out", "again"), 0);
+  train("");
+  assert_true(tensor_distance("again/lora/checkpoints/last/model.safetensors", adapters,
+                              "fc1.lora_magnitude_vector") > 1e-3);
+  assert_int_equal(program_number(file_json("out/lora/plan.json"), "parameters"),
+                   4 * 25 + 4 * 4 + 4 * 196 + 12 * 4 + 12 * 10 + 10 + 4 + 12);
 }
 
 /* Validation reads the adapters beside the weights; evaluation and the merged file have them in the weights.
  */
-static void merged_weights_give_the_same_numbers(void **state) {
-  (void)state;
-  write_base("");
+static void expect_merged(int type) {
+  write_base(of_type(type, ""));
   const json_t *result = program_json(0, "train adapters.ini --output out --set run.name=lora");
   double trained = program_number(result, "valid.loss"), before = loss_of("net.ini --weights base/net");
   double merged = loss_of("adapters.ini --weights out/lora/checkpoints/last");
@@ -89,9 +128,16 @@ static void merged_weights_give_the_same_numbers(void **state) {
   says("holds no adapters that a run with [adapt] has written");
 }
 
-static void a_run_with_adapters_resumes(void **state) {
+static void merged_weights_give_the_same_numbers(void **state) {
   (void)state;
-  write_base("dropout = 0.2\n");
+  for (int type = 0; type < 2; type++) {
+    expect_merged(type);
+    clear();
+  }
+}
+
+static void expect_resumed(int type) {
+  write_base(of_type(type, "dropout = 0.2\n"));
   train("");
   assert_int_equal(program_run("train adapters.ini --output half --set run.name=lora --set run.max_steps=5"),
                    0);
@@ -101,14 +147,21 @@ static void a_run_with_adapters_resumes(void **state) {
               "out/lora/checkpoints/last/optimizer.safetensors");
 }
 
-/* From the run's own file, and from that of PEFT, which does not name its base. */
-static void adapters_are_loaded_again(void **state) {
+static void a_run_with_adapters_resumes(void **state) {
   (void)state;
+  for (int type = 0; type < 2; type++) {
+    expect_resumed(type);
+    clear();
+  }
+}
+
+/* From the run's own file, and from that of PEFT, which does not name its base. */
+static void expect_loaded(int type) {
   static const char *const names[] = {"conv.lora_A.weight", "conv.lora_B.weight", "fc1.lora_B.weight",
                                       "fc2.bias"};
   static const char again[] = "again/lora/checkpoints/last/model.safetensors";
   char more[256];
-  write_base("");
+  write_base(of_type(type, ""));
   train("");
   for (int way = 0; way < 2; way++) {
     snprintf(more, sizeof more, "--set run.max_steps=0 --set run.epochs=0 --weights %s%s",
@@ -120,6 +173,14 @@ static void adapters_are_loaded_again(void **state) {
   double whole = loss_of("adapters.ini --weights out/lora/checkpoints/last");
   snprintf(more, sizeof more, "adapters.ini --weights %s --set weights.base=%s", peft, base);
   assert_true(loss_of(more) == whole);
+}
+
+static void adapters_are_loaded_again(void **state) {
+  (void)state;
+  for (int type = 0; type < 2; type++) {
+    expect_loaded(type);
+    clear();
+  }
 }
 
 static void missing_parts_are_named(void **state) {
@@ -144,8 +205,7 @@ static void missing_parts_are_named(void **state) {
 }
 
 /* Embeddings, and adapters of several ranks; the groups of the optimizer divide them. */
-static void embeddings_and_several_adapters(void **state) {
-  (void)state;
+static void expect_several(const char *type) {
   static const char text[] =
       "[run]\nname = lm\nseed = 1\nmax_steps = 6\n"
       "[data]\nsource = random\nfields = x: i32[8] 0..31\ntargets = y: i32[]\nclasses = 4\nbatch = 8\n"
@@ -155,10 +215,10 @@ static void embeddings_and_several_adapters(void **state) {
   file_write("lm.ini", text);
   assert_int_equal(program_run("train lm.ini --output base"), 0);
   snprintf(more, sizeof more,
-           "%s[group.up]\nmatch = *.lora_B.weight\nlr = 0.1\n[adapt]\nmatch = wte\nrank = "
-           "2\n[adapt.rest]\nmatch = *\nrank = 3\nrslora = "
+           "%s[group.up]\nmatch = *.lora_B.weight\nlr = 0.1\n[adapt]\ntype = %s\nmatch = wte\nrank = "
+           "2\n[adapt.rest]\ntype = %s\nmatch = *\nrank = 3\nrslora = "
            "yes\n[weights]\nfile = base/lm\n",
-           text);
+           text, type, type);
   file_write("lora.ini", more);
   if (program_run("train lora.ini --output out --set run.max_steps=6") != 0) fail_msg("%s", program_err);
   const char *last = "out/lm/checkpoints/last/model.safetensors";
@@ -175,10 +235,19 @@ static void embeddings_and_several_adapters(void **state) {
   assert_int_equal(json_integer_value(json_object_get(json_object_get(config, "rank_pattern"), "fc")), 3);
 }
 
+static void embeddings_and_several_adapters(void **state) {
+  (void)state;
+  for (int type = 0; type < 2; type++) {
+    expect_several(types[type]);
+    clear();
+  }
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, program_open, program_close)
 
 int main(void) {
   const struct CMUnitTest tests[] = {CASE(adapters_and_the_head_are_trained_and_saved_alone),
+                                     CASE(norms_of_units_are_trained_and_saved),
                                      CASE(merged_weights_give_the_same_numbers),
                                      CASE(a_run_with_adapters_resumes),
                                      CASE(adapters_are_loaded_again),
