@@ -396,13 +396,16 @@ static const tn_option prune_rows[] = {
     TN_OPT_END};
 
 static const tn_option quantize_rows[] = {
-    TN_OPT(tn_quantize_section, match, TN_OPT_TEXT, "*", NULL,
-           "patterns of the paths of linear and convolution layers that compute with rounded inputs and "
-           "weights, with * for any part: conv*, fc"),
+    TN_OPT(
+        tn_quantize_section, match, TN_OPT_TEXT, "*", NULL,
+        "patterns of the paths of linear, convolution and embedding layers that compute with rounded inputs "
+        "and weights, with * for any part: conv*, fc"),
     TN_OPT(tn_quantize_section, input_bits, TN_OPT_INT, "8", "[2, 8]",
            "an input has 2^input_bits numbers, of which one is 0"),
-    TN_OPT(tn_quantize_section, weight_bits, TN_OPT_INT, "8", "[2, 8]",
-           "each output channel of a weight has 2^weight_bits - 1 numbers, symmetric around 0"),
+    TN_OPT(
+        tn_quantize_section, weight_bits, TN_OPT_INT, "8", "[2, 8]",
+        "each output channel of a weight, and each row of a table, has 2^weight_bits - 1 numbers, symmetric "
+        "around 0"),
     TN_OPT(tn_quantize_section, observer, TN_OPT_ENUM, "average", "average|minmax",
            "the range of an input: average: a moving average of those of the batches; minmax: from the least "
            "to the greatest element of all batches"),

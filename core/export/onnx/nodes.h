@@ -51,8 +51,15 @@ typedef struct export_weight {
   bool transposed;            /* the state's two dimensions are exchanged */
   const tn_export_norm *norm; /* that is folded into it; NULL: none */
   bool is_shift;              /* the bias that comes of folding; it has no state of its own */
-  const float *scale; /* of slices of the state's dimension 0: whole numbers, weight / scale; NULL: others */
+  const float *scale;         /* of slices: whole numbers, weight / scale; NULL: others */
+  int32_t scale_axis;         /* the dimension of these slices in the file */
 } export_weight;
+
+/* The slice along an axis that element i belongs to. */
+static inline int64_t export_slice_of(const tn_type *type, int32_t axis, int64_t i) {
+  for (int32_t k = type->rank - 1; k > axis; k--) i /= type->dims[k];
+  return i % type->dims[axis];
+}
 
 /* An op that cannot be expressed, once for each reason. */
 typedef struct export_missing {

@@ -11,13 +11,12 @@ static void weight_round(const tn_type *from_type, const void *from, int32_t dty
     tn_element_store(dtype, to, i, tn_element_load(from_type->dtype, from, i));
 }
 
-/* Whole numbers, weight / scale, of slices along dimension 0 of the state. */
+/* Whole numbers, weight / scale. */
 static void weight_quantize(const export_weight *weight, const float *from, int8_t *to) {
-  int64_t count = tn_type_count(&weight->type), slice = count / weight->type.dims[0];
-  for (int64_t i = 0; i < count; i++) {
-    int64_t k = weight->transposed ? i % weight->type.dims[1] : i / slice;
-    to[i] = (int8_t)nearbyintf(from[i] / weight->scale[k]);
-  }
+  int64_t count = tn_type_count(&weight->type);
+  for (int64_t i = 0; i < count; i++)
+    to[i] =
+        (int8_t)nearbyintf(from[i] / weight->scale[export_slice_of(&weight->type, weight->scale_axis, i)]);
 }
 
 /* The type of the state, with the dimensions of the file. */

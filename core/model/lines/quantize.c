@@ -56,21 +56,27 @@ static bool quantize_is_parameter(tn_build *b, tn_val v) {
   return maker->op == &tn_op_state && a->what + 1 == TN_STATE_PARAM;
 }
 
-/* Whether slice i of the weight is output channel i: convolutions, and products whose weight is (units,
- * inputs).
- */
-static bool quantize_takes(const tn_op *op, const void *attributes) {
-  static const char *const convolutions[] = {"conv1d", "conv2d", "conv3d"};
+/* The dimension of the weight whose slices have a range each: its output channels, or the rows of a table.
+ * -1: the op is not rounded. */
+static int32_t quantize_axis(const tn_op *op, const void *attributes) {
+  static const struct {
+    const char *op;
+    int32_t axis;
+  } rows[] = {{"conv1d", 0},           {"conv2d", 0},           {"conv3d", 0},   {"conv_transpose1d", 1},
+              {"conv_transpose2d", 1}, {"conv_transpose3d", 1}, {"embedding", 0}};
   const tn_matmul_attributes *product = attributes;
-  for (int i = 0; i < 3; i++)
-    if (tn_text_equal(op->item.name, convolutions[i])) return true;
-  return tn_text_equal(op->item.name, "matmul") && product->transpose_b && !product->transpose_a;
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    if (tn_text_equal(op->item.name, rows[i].op)) return rows[i].axis;
+  return tn_text_equal(op->item.name, "matmul") && product->transpose_b && !product->transpose_a ? 0 : -1;
 }
 
+/* Ids, the input of a table, are whole numbers already. */
 void tn_layer_quantize(tn_build *b, const tn_quantize *q, const tn_op *op, const void *attributes, tn_val *in,
                        int32_t n) {
-  if (n < 2 || !quantize_takes(op, attributes) || !quantize_is_parameter(b, in[1])) return;
-  if (tn_val_type(b, in[0])->dtype != TN_F32 || tn_val_type(b, in[1])->dtype != TN_F32) return;
-  in[0] = quantize_input(b, q, in[0]);
-  in[1] = tn_fake_quantize_channels(b, in[1], q->weight_bits, 0);
+  int32_t axis = n < 2 ? -1 : quantize_axis(op, attributes);
+  if (axis < 0 || !quantize_is_parameter(b, in[1]) || tn_val_type(b, in[1])->dtype != TN_F32) return;
+  int32_t dtype = tn_val_type(b, in[0])->dtype;
+  if (dtype != TN_F32 && tn_dtype_is_float(dtype)) return;
+  if (dtype == TN_F32) in[0] = quantize_input(b, q, in[0]);
+  in[1] = tn_fake_quantize_channels(b, in[1], q->weight_bits, axis);
 }

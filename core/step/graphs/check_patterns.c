@@ -174,11 +174,26 @@ static tn_status patterns_check_adapters(tn_env *env, tn_ini *ini, const tn_sett
 
 /* ---- [quantize] ---- */
 
-/* Whether a layer whose path matches has the range of its input. */
+/* The length of the layer's path in front of the name of the table that is rounded; 0: the state is another.
+ */
+static size_t patterns_rounded_table(const tn_graph *graph, const tn_gstate *state) {
+  const char *dot = strrchr(state->path, '.');
+  if (dot == NULL || state->value == 0) return 0;
+  for (size_t i = 0; i < graph->nodes.n; i++) {
+    const tn_gnode *node = &graph->nodes.v[i];
+    if (node->n_in == 1 && node->in[0] == state->value &&
+        tn_text_equal(node->op->item.name, "fake_quantize_channels"))
+      return (size_t)(dot - state->path);
+  }
+  return 0;
+}
+
+/* Whether a layer whose path matches has the range of its input, or is a table. */
 static bool patterns_quantizes(tn_ini *ini, const tn_words *one, const tn_graph *graph) {
   for (size_t i = 0; i < graph->states.n; i++) {
     const tn_gstate *state = &graph->states.v[i];
-    const char *layer = patterns_layer(ini, state, tn_quantize_layer(state->path));
+    size_t n = tn_quantize_layer(state->path);
+    const char *layer = patterns_layer(ini, state, n > 0 ? n : patterns_rounded_table(graph, state));
     if (layer != NULL && tn_words_match(one, layer)) return true;
   }
   return false;
@@ -189,10 +204,11 @@ static tn_status patterns_check_quantize(tn_env *env, tn_ini *ini, const tn_quan
   for (int32_t k = 0; q->given && k < q->match.n; k++) {
     const tn_words one = {&q->match.v[k], 1};
     if (patterns_quantizes(ini, &one, graph)) continue;
-    TN_TRY(tn_ini_note(env, ini,
-                       tn_failf(env, TN_EINVAL,
-                                "%s: [quantize] match: '%s' matches no linear or convolution layer%s",
-                                q->where, one.v[0], patterns_layer_example(ini, graph))));
+    TN_TRY(
+        tn_ini_note(env, ini,
+                    tn_failf(env, TN_EINVAL,
+                             "%s: [quantize] match: '%s' matches no linear, convolution or embedding layer%s",
+                             q->where, one.v[0], patterns_layer_example(ini, graph))));
   }
   return TN_OK;
 }

@@ -54,9 +54,8 @@ static void settings_of(const char *name, char *keys, size_t room) {
     n += (size_t)snprintf(keys + n, room - n, "--set quantize.%s ", word);
 }
 
-static void ten_steps_are_those_of_pytorch(void **state) {
-  (void)state;
-  const json_t *cases = file_json(QUANTIZE "/golden.json");
+static void expect_cases(const char *path, int count) {
+  const json_t *cases = file_json(path);
   const char *name;
   json_t *golden;
   int number = 0;
@@ -67,7 +66,32 @@ static void ten_steps_are_those_of_pytorch(void **state) {
     train(run, keys);
     expect_tensors(run, name, golden);
   }
-  assert_int_equal(number, 6);
+  assert_int_equal(number, count);
+}
+
+static void ten_steps_are_those_of_pytorch(void **state) {
+  (void)state;
+  expect_cases(QUANTIZE "/golden.json", 6);
+}
+
+/* net.ini and its rows; as make_quantize.py has them. */
+static void write_tables(void) {
+  int32_t words[GOLDEN_SAMPLES][4], label[GOLDEN_SAMPLES];
+  for (int i = 0; i < GOLDEN_SAMPLES; i++) {
+    label[i] = (i * i + i / 3) % 3;
+    for (int k = 0; k < 4; k++) words[i][k] = (i * 7 + k * k + i * k) % 5;
+  }
+  file_write_bytes("words.bin", words, sizeof words);
+  file_write_bytes("label.bin", label, sizeof label);
+  write_array("words.npy", "<i4", GOLDEN_SAMPLES, "4", words, sizeof words);
+  file_write("net.ini", file_read(QUANTIZE "/tables.ini", NULL));
+}
+
+/* A row of a table has a range of its own, and a transposed convolution has its channels in dimension 1. */
+static void tables_and_transposed_convolutions_are_those_of_pytorch(void **state) {
+  (void)state;
+  write_tables();
+  expect_cases(QUANTIZE "/tables.json", 3);
 }
 
 static void expect_same(const char *one, const char *other, double within) {
@@ -134,6 +158,18 @@ static void exported_models_round_alike(void **state) {
   }
 }
 
+static void tables_and_transposed_convolutions_are_exported(void **state) {
+  (void)state;
+  write_tables();
+  train("tables", "");
+  program_json(0, "export runs/tables -o net.onnx");
+  has_bytes("net.onnx", "wte.weight_quantized");
+  has_bytes("net.onnx", "up.weight_quantized");
+  program_expect(program_run("predict runs/tables --input words.npy --output run.npy --quiet"), 0);
+  program_expect(program_run("predict net.onnx --input words.npy --output file.npy --quiet"), 0);
+  check_equal("tables", "file.npy", "run.npy", 2e-6);
+}
+
 /* A linear layer over the tokens of a sample is a product with a transposed weight. */
 static void layers_over_tokens_are_exported(void **state) {
   (void)state;
@@ -181,9 +217,14 @@ static void no_gradient_goes_through_detach(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      TEST(ten_steps_are_those_of_pytorch),     TEST(backends_agree),
-      TEST(a_resumed_run_has_the_same_weights), TEST(exported_models_round_alike),
-      TEST(layers_over_tokens_are_exported),    TEST(other_weights_have_no_ranges),
+      TEST(ten_steps_are_those_of_pytorch),
+      TEST(backends_agree),
+      TEST(a_resumed_run_has_the_same_weights),
+      TEST(exported_models_round_alike),
+      TEST(tables_and_transposed_convolutions_are_those_of_pytorch),
+      TEST(tables_and_transposed_convolutions_are_exported),
+      TEST(layers_over_tokens_are_exported),
+      TEST(other_weights_have_no_ranges),
       TEST(no_gradient_goes_through_detach),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,19 +63,25 @@ static tn_status rounding_input(const export_use *u) {
 /* ---- weights ---- */
 
 static bool rounding_takes_weight(const export_use *u) {
-  const tn_quantize_attributes *a = u->node->attributes;
-  return a->bits <= MOST_BITS && rounding_is_state(u, 0) && export_type(u, 0)->rank > 0 &&
-         tn_type_count(export_type(u, 0)) > 0 && (a->axis == 0 || a->axis == -export_type(u, 0)->rank);
+  return rounding_bits(u) <= MOST_BITS && rounding_is_state(u, 0) && export_type(u, 0)->rank > 0 &&
+         tn_type_count(export_type(u, 0)) > 0;
 }
 
-/* The scale of each slice, by the largest element. */
-static void rounding_find_scales(const tn_type *type, const float *weight, float most, float *scale) {
-  int64_t n = type->dims[0], slice = tn_type_count(type) / n;
-  for (int64_t i = 0; i < n; i++) {
-    float largest = 0;
-    for (int64_t k = 0; k < slice; k++) largest = fmaxf(largest, fabsf(weight[i * slice + k]));
-    scale[i] = fmaxf(largest / most, (float)TN_QUANTIZE_LEAST_SCALE);
+static int32_t rounding_axis(const export_use *u) {
+  const tn_quantize_attributes *a = u->node->attributes;
+  return (int32_t)(a->axis < 0 ? a->axis + export_type(u, 0)->rank : a->axis);
+}
+
+/* The scale of each slice along the axis, by the largest element. */
+static void rounding_find_scales(const tn_type *type, int32_t axis, const float *weight, float most,
+                                 float *scale) {
+  for (int64_t i = 0; i < type->dims[axis]; i++) scale[i] = 0;
+  for (int64_t i = 0; i < tn_type_count(type); i++) {
+    float *largest = &scale[export_slice_of(type, axis, i)];
+    *largest = fmaxf(*largest, fabsf(weight[i]));
   }
+  for (int64_t i = 0; i < type->dims[axis]; i++)
+    scale[i] = fmaxf(scale[i] / most, (float)TN_QUANTIZE_LEAST_SCALE);
 }
 
 static tn_status rounding_read_scales(const export_use *u, float *scale) {
@@ -85,7 +91,8 @@ static tn_status rounding_read_scales(const export_use *u, float *scale) {
   if (weight == NULL) return TN_ENOMEM;
   tn_status status =
       x->read(x->context, tn_export_state_path(x->graph, u->node, 0), weight, tn_type_bytes(type));
-  if (status == TN_OK) rounding_find_scales(type, weight, (float)((1 << (rounding_bits(u) - 1)) - 1), scale);
+  if (status == TN_OK)
+    rounding_find_scales(type, rounding_axis(u), weight, (float)((1 << (rounding_bits(u) - 1)) - 1), scale);
   tn_release(x->env, weight);
   return status;
 }
@@ -123,7 +130,7 @@ static bool rounding_transposes(const export_use *u, const tn_gnode *reader) {
 
 static tn_status rounding_weight(const export_use *u) {
   export_graph *x = u->x;
-  tn_type type = *export_type(u, 0), scales = {TN_F32, 1, {type.dims[0]}};
+  tn_type type = *export_type(u, 0), scales = {TN_F32, 1, {type.dims[rounding_axis(u)]}};
   size_t bytes = tn_type_bytes(&scales);
   float *scale = tn_arena_alloc(&x->arena, bytes), *given = tn_arena_alloc(&x->arena, bytes);
   if (scale == NULL || given == NULL) return TN_ENOMEM;
@@ -134,14 +141,16 @@ static tn_status rounding_weight(const export_use *u) {
   export_weight weight = {.path = tn_export_state_path(x->graph, u->node, 0),
                           .type = type,
                           .transposed = rounding_transposes(u, reader),
-                          .scale = scale};
+                          .scale = scale,
+                          .scale_axis = rounding_axis(u)};
   if (weight.transposed) {
+    weight.scale_axis = 1;
     weight.type.dims[0] = type.dims[1];
     weight.type.dims[1] = type.dims[0];
   }
   const char *whole = export_weight_name(x, &weight), *by = export_constant(x, &scales, given);
   if (whole == NULL || by == NULL) return TN_ENOMEM;
-  return export_yield(u, "DequantizeLinear('%s', '%s', axis=%d)", whole, by, weight.transposed);
+  return export_yield(u, "DequantizeLinear('%s', '%s', axis=%d)", whole, by, weight.scale_axis);
 }
 
 const export_row export_rows_quantize[] = {
