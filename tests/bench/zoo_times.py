@@ -7,8 +7,9 @@ The works are inference of one sample and of 16, and a training step of 16: forw
 The models and inputs are those of tests/golden/compare_zoo.py, so the largest ones have fewer and narrower layers. A round is a second of
 steps of each framework, one after the other, and the median of the rounds counts: what else the machine does meets all of them. Steps of
 more than four seconds have one round. PyTorch has images with channels innermost (channels_last), and all else in its own order (eager).
-FILE gets a line of JSON for each model and work; a later line takes the place of an earlier one. PAGE is written from all lines of
-FILE, and what stands there below `<!-- by hand -->` is kept. This is a measurement, not a test.
+FILE gets a line of JSON for each model and work, with the processor and the commit; a later line of the same processor takes the place of
+an earlier one. PAGE has a table for each processor in FILE, and the text there below `<!-- by hand -->` is kept. This is a measurement, not
+a test.
 """
 import argparse
 import contextlib
@@ -54,7 +55,7 @@ def whole(model, row, names):
 def exported(module, inputs):
     import torch
     file = io.BytesIO()
-    with contextlib.redirect_stdout(io.StringIO()):  # the exporter prints graphs that it refuses
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):  # the exporter prints graphs that it refuses
         torch.onnx.export(module, tuple(inputs.values()), file, dynamo=False, input_names=list(inputs))
     return file.getvalue()
 
@@ -130,7 +131,7 @@ def built_peers(row, mode, batch, options):
             first = seconds_of(step, 1)
             built[name] = step, first if first > LONG_STEP_S else seconds_of(step, 1)
         except Exception as error:  # such as an op that an exporter refuses
-            print(f"  {name}: {str(error).splitlines()[0][:150] if str(error) else type(error).__name__}", file=sys.stderr)
+            print(f"  {name}: {(str(error) or type(error).__name__).splitlines()[0][:150]}", file=sys.stderr)
     return built
 
 
@@ -176,6 +177,15 @@ def measure(tenon, ini, row, mode, batch, options):
     return {name: round(1e3 * statistics.median(values), 3) for name, values in times.items()}
 
 
+def processor():
+    name = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
+    return f"{name.group(1) if name else os.uname().machine}, {os.cpu_count()} processors"
+
+
+def commit():
+    return subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+
+
 def measure_model(tenon, name, options):
     import compare_zoo
     row = compare_zoo.ROWS[name]
@@ -187,7 +197,7 @@ def measure_model(tenon, name, options):
             except SystemExit as error:
                 print(f"{name}, {mode} {batch}: {error}", file=sys.stderr, flush=True)
                 continue
-            line = {"model": name, "mode": mode, "batch": batch, "reduced": bool(row.changes), "ms": ms}
+            line = {"model": name, "mode": mode, "batch": batch, "reduced": bool(row.changes), "processor": processor(), "commit": commit(), "ms": ms}
             print(json.dumps(line), flush=True)
             with open(options.rows, "a") as rows:
                 rows.write(json.dumps(line) + "\n")
@@ -215,30 +225,38 @@ def versions(tenon):
     import onnxruntime
     import openvino
     import torch
-    cpu = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
-    commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     version = subprocess.run([tenon, "--version"], capture_output=True, text=True).stdout.split()[1]
-    return (f"{datetime.date.today()}, Tenon {version} ({commit}), {cpu.group(1) if cpu else os.uname().machine}, {os.cpu_count()} processors. "
-            f"PyTorch {torch.__version__}, onnxruntime {onnxruntime.__version__}, OpenVINO {openvino.__version__.split('-')[0]}.")
+    return (f"{datetime.date.today()}, Tenon {version}, PyTorch {torch.__version__}, onnxruntime {onnxruntime.__version__}, "
+            f"OpenVINO {openvino.__version__.split('-')[0]}.")
+
+
+def latest_lines(rows):
+    """The last line of each model and work on each processor, in the order of the table."""
+    latest = {}
+    for text in pathlib.Path(rows).read_text().splitlines():
+        line = json.loads(text)
+        latest[line["processor"], line["model"], line["mode"], line["batch"]] = line
+    order = {work: i for i, work in enumerate(WORKS)}
+    return sorted(latest.values(), key=lambda l: (l["processor"], l["model"], order[l["mode"], l["batch"]]))
+
+
+def section(name, lines, columns):
+    ratios = [r for r in (ratio(l["ms"]) for l in lines) if r is not None]
+    return [f"## {name}", "", f"Commits {', '.join(sorted({l['commit'] for l in lines}))}. {len({l['model'] for l in lines})} models, {len(ratios)} works: "
+            f"the median of the ratios is {statistics.median(ratios):.2f}, and {sum(r <= 1.1 for r in ratios)} are at most 1.10.", "", *table(lines, columns), ""]
 
 
 def write_page(tenon, options):
-    latest = {}
-    for text in pathlib.Path(options.rows).read_text().splitlines():
-        line = json.loads(text)
-        latest[line["model"], line["mode"], line["batch"]] = line
-    order = {work: i for i, work in enumerate(WORKS)}
-    lines = sorted(latest.values(), key=lambda l: (l["model"], order[l["mode"], l["batch"]]))
+    lines = latest_lines(options.rows)
     columns = [c for c in ("eager", "channels_last", "compile", "onnxruntime", "openvino") if any(c in l["ms"] for l in lines)]
     page = pathlib.Path(options.report)
     kept = page.read_text().partition(BY_HAND)[2] if page.exists() else "\n"
-    ratios = [r for r in (ratio(l["ms"]) for l in lines) if r is not None]
-    head = ["# Times of the zoo", "", "<!-- Written by `tests/bench/zoo_times.py --report`, but for the text below `by hand`. -->", "", versions(tenon),
+    text = ["# Times of the zoo", "", "<!-- Written by `tests/bench/zoo_times.py --report`, but for the text below `by hand`. -->", "", versions(tenon),
             f"Milliseconds of inference, and of a training step with SGD and momentum, in f32 with {options.threads} threads: medians of rounds of one",
-            "second, in turn. `ratio` is that of Tenon to the best peer; below 1 Tenon is faster. A star: in the changed form of [zoo.md](zoo.md).", "",
-            f"{len({l['model'] for l in lines})} models, {len(ratios)} works: the median of the ratios is {statistics.median(ratios):.2f}, and "
-            f"{sum(r <= 1.1 for r in ratios)} are at most 1.10.", ""]
-    page.write_text("\n".join([*head, *table(lines, columns), "", BY_HAND]) + kept)
+            "second, in turn. `ratio` is that of Tenon to the best peer; below 1 Tenon is faster. A star: in the changed form of [zoo.md](zoo.md).", ""]
+    for name in sorted({line["processor"] for line in lines}):
+        text += section(name, [line for line in lines if line["processor"] == name], columns)
+    page.write_text("\n".join([*text, BY_HAND]) + kept)
 
 
 def main():
