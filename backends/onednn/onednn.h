@@ -14,12 +14,14 @@ extern const tn_backend tn_onednn_backend;
 
 enum { TN_WINOGRAD_AUTO = 0, TN_WINOGRAD_OFF = 1 };
 enum { TN_CODE_AUTO = 0, TN_CODE_OFF = 1 };
+enum { TN_PACK_AUTO = 0, TN_PACK_OFF = 1 };
 
 typedef struct tn_onednn_options {
-  tn_ints pin;      /* the processors of libgomp's threads, in order; empty: threads are not bound */
-  int32_t winograd; /* TN_WINOGRAD_... */
-  int32_t isa;      /* 0: the best of the processor; else one more than the highest TN_ISA_... to use */
-  int32_t code;     /* TN_CODE_... */
+  tn_ints pin;          /* the processors of libgomp's threads, in order; empty: threads are not bound */
+  int32_t winograd;     /* TN_WINOGRAD_... */
+  int32_t isa;          /* 0: the best of the processor; else one more than the highest TN_ISA_... to use */
+  int32_t code;         /* TN_CODE_... */
+  int32_t pack_weights; /* TN_PACK_... */
 } tn_onednn_options;
 
 typedef struct tn_onednn {

@@ -1,22 +1,8 @@
 /* Inference with oneDNN: batch_norm, residuals and relu folded into convolutions match the reference, and are
  * folded again after the state has changed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include <jansson.h>
 
-#include "support/model_file.h"
-#include "tenon/session.h"
+#include "session_rig.h"
 
 static const char model[] =
     "[run]\nname = net\nseed = 5\n"
@@ -67,15 +53,6 @@ static const char uneven[] = "[run]\nname = uneven\nseed = 5\n"
                              "    mul <- in, fc2\n"
                              "    out: conv2d(58, kernel=1), sigmoid\n";
 
-enum { BATCH = 3, PIXELS = 3 * 20 * 20, CLASSES = 6 };
-
-typedef struct rig {
-  tn_context *context;
-  tn_run *run;
-  tn_session *session;
-  float image[BATCH * PIXELS], scores[BATCH * CLASSES];
-} rig;
-
 static model_file file;
 
 static int write_model(void **state) {
@@ -92,34 +69,6 @@ static int remove_model(void **state) {
   return model_file_remove(&file);
 }
 
-static void ok(tn_status status, const void *handle) {
-  if (status != TN_OK) fail_msg("%s", tn_error_text(handle));
-}
-
-static rig *start(const char *backend, const char *const *more, int32_t n_more) {
-  rig *r = calloc(1, sizeof *r);
-  const char *set[8] = {backend, "backend.autotune=no"};
-  for (int32_t i = 0; i < n_more; i++) set[2 + i] = more[i];
-  const tn_run_options options = {.struct_size = sizeof options, .set = set, .n_set = 2 + n_more};
-  const tn_session_options session = {
-      .struct_size = sizeof session, .infer = 1, .batch = BATCH, .weights = ""};
-  assert_non_null(r);
-  ok(tn_context_open(NULL, &r->context), r->context);
-  ok(tn_run_open(r->context, file.path, &options, &r->run), r->context);
-  ok(tn_session_open(r->run, &session, &r->session), r->run);
-  ok(tn_session_bind(r->session, "image", r->image, sizeof r->image), r->session);
-  ok(tn_session_bind(r->session, "output", r->scores, sizeof r->scores), r->session);
-  for (int32_t i = 0; i < BATCH * PIXELS; i++) r->image[i] = sinf(0.37f * (float)i) + 0.1f * (float)(i % 7);
-  return r;
-}
-
-static void stop(rig *r) {
-  tn_session_close(r->session);
-  tn_run_close(r->run);
-  tn_context_close(r->context);
-  free(r);
-}
-
 /* Statistics and parameters with values as after training. */
 static void unsettle(rig *r, float by) {
   static const char *const names[] = {"bn.running_mean",     "bn.running_var",    "bn.weight",
@@ -133,18 +82,9 @@ static void unsettle(rig *r, float by) {
   }
 }
 
-static double difference(const rig *a, const rig *b) {
-  double most = 0, largest = 1e-9;
-  for (int32_t i = 0; i < BATCH * CLASSES; i++) {
-    double d = fabs((double)a->scores[i] - (double)b->scores[i]);
-    if (d > most || isnan(d)) most = d;
-    largest = fmax(largest, fabs((double)a->scores[i]));
-  }
-  return most / largest;
-}
-
 static void compare(const char *const *more, int32_t n_more, double allowed) {
-  rig *cpu = start("backend.use=cpu", NULL, 0), *fast = start("backend.use=onednn", more, n_more);
+  rig *cpu = start(&file, "backend.use=cpu", NULL, 0),
+      *fast = start(&file, "backend.use=onednn", more, n_more);
   double before[2];
   for (int32_t round = 0; round < 3; round++) {
     unsettle(cpu, 0.1f * (float)(round + 1));
@@ -181,7 +121,7 @@ static void in_bf16_to_its_accuracy(void **state) {
 /* Images and weights of the uneven model; some activations bend at the edges of these images. */
 static void any_number_of_channels_gives_what_the_reference_gives(void **state) {
   (void)state;
-  rig *cpu = start("backend.use=cpu", NULL, 0), *fast = start("backend.use=onednn", NULL, 0);
+  rig *cpu = start(&file, "backend.use=cpu", NULL, 0), *fast = start(&file, "backend.use=onednn", NULL, 0);
   for (int32_t i = 0; i < BATCH * PIXELS; i++) cpu->image[i] = fast->image[i] *= 5;
   ok(tn_session_infer(cpu->session, BATCH), cpu->session);
   ok(tn_session_infer(fast->session, BATCH), fast->session);

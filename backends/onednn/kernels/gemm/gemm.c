@@ -11,6 +11,7 @@ enum {
   GATHER_MACS = 1 << 26,    /* larger, as a chunk displaces the panels of the one before from the cache */
   STRAIGHT_ROWS = 64,       /* with more rows, copying B into panels pays, */
   STRAIGHT_ELEMENTS = 8192, /* unless B fits into the first-level cache */
+  FOLDED_ROWS = 16,         /* with fewer rows a product is bound by reading B, in any order */
   PACKED_ROWS = 512,        /* of a block of A that stays in the second-level cache */
   LEAST_ROWS = 32,
   PART_DEPTH = 384,        /* of k, at least */
@@ -24,7 +25,15 @@ enum {
 /* With more rows, transposing B into panels pays: wider vectors and more registers make `dots` faster. */
 static int64_t gemm_dot_rows(void) { return tn_onednn_isa() >= TN_ISA_AVX512 ? 128 : 16; }
 
+/* Of a larger B, or with so few rows that a tile of rows is all of them. With more rows, packing B in every
+ * launch takes a small part of its time. */
+static bool gemm_is_folded(const tn_gemm_partition *c) {
+  return c->flags & TN_GEMM_CONSTANT && c->dtype == TN_F32 && !c->transpose_a && c->m > FOLDED_ROWS &&
+         c->m <= PACKED_ROWS && c->k * c->n > STRAIGHT_ELEMENTS;
+}
+
 static int32_t gemm_method(const tn_gemm_partition *c) {
+  if (gemm_is_folded(c)) return TN_GEMM_FOLDED;
   bool large = c->m > STRAIGHT_ROWS && c->k * c->n > STRAIGHT_ELEMENTS;
   if (c->transpose_b && !c->transpose_a) return c->m > gemm_dot_rows() ? TN_GEMM_PACKED : TN_GEMM_DOTS;
   if (!large && !c->transpose_b) return TN_GEMM_STRAIGHT;
@@ -46,7 +55,8 @@ static int64_t gemm_column_step(const tn_gemm_partition *c) {
   static const int64_t steps[] = {[TN_GEMM_STRAIGHT] = 16,
                                   [TN_GEMM_DOTS] = 8,
                                   [TN_GEMM_PACKED] = TN_GEMM_WIDTH,
-                                  [TN_GEMM_GATHERED] = TN_GEMM_WIDTH};
+                                  [TN_GEMM_GATHERED] = TN_GEMM_WIDTH,
+                                  [TN_GEMM_FOLDED] = TN_GEMM_WIDTH};
   return steps[c->method];
 }
 
@@ -137,6 +147,11 @@ void tn_gemm_partition_make(tn_gemm_partition *c, int32_t dtype, int32_t transpo
   c->parts_bytes = (gemm_sums_offset(c) + (gemm_sums_rows(c) ? c->parts * m : 0)) * (int64_t)sizeof(float);
 }
 
+int64_t tn_gemm_folded_bytes(const tn_gemm_partition *c) {
+  int64_t floats = c->method == TN_GEMM_FOLDED ? c->products * tn_gemm_folded_floats(c->n, c->k) : 0;
+  return floats * (int64_t)sizeof(float);
+}
+
 double tn_gemm_partition_cost_s(const tn_gemm_partition *c, const tn_device_properties *device) {
   double rate = tn_onednn_isa() >= TN_ISA_AVX512 ? 7e10 : tn_onednn_isa() >= TN_ISA_AVX2 ? 3.5e10 : 5e9;
   double used = c->chunks < device->threads ? (double)c->chunks : device->threads;
@@ -169,8 +184,24 @@ static void gemm_run(const tn_gemm_partition *c, const tn_gemm_loops *loops, con
   case TN_GEMM_STRAIGHT: loops->straight(g); break;
   case TN_GEMM_DOTS: loops->dots(g); break;
   case TN_GEMM_PACKED: loops->packed(g, scratch); break;
+  case TN_GEMM_FOLDED: loops->folded(g, g->b); break;
   default: loops->gathered(g, scratch); break;
   }
+}
+
+/* B's element (p, j) is b[p * b_k + j * b_j]. */
+static void gemm_set_b(const tn_gemm_partition *c, const float *b, int64_t k0, int64_t n0, tn_sgemm *g) {
+  g->b_k = c->transpose_b ? 1 : c->n;
+  g->b_j = c->transpose_b ? c->k : 1;
+  g->b = b + n0 * g->b_j + k0 * g->b_k;
+}
+
+void tn_gemm_fold_tile(const tn_gemm_partition *c, const tn_gemm_loops *loops, const float *b, int64_t tile,
+                       float *panels) {
+  int64_t product = tile / c->tiles_n, n0 = tile % c->tiles_n * c->tile_n;
+  tn_sgemm g = {.n = least(c->tile_n, c->n - n0), .k = c->k};
+  gemm_set_b(c, b, 0, n0, &g);
+  loops->fold(&g, tn_gemm_panels_of(c, panels, product) + n0 * c->k);
 }
 
 /* The product of a range, without its operands. */
@@ -191,10 +222,11 @@ static void gemm_run_f32(const tn_gemm_partition *c, const tn_gemm_loops *loops,
   g.c_i = c->n;
   g.a_i = c->transpose_a ? 1 : c->k;
   g.a_k = c->transpose_a ? c->m : 1;
-  g.b_k = c->transpose_b ? 1 : c->n;
-  g.b_j = c->transpose_b ? c->k : 1;
   g.a = (const float *)x->a + r->m0 * g.a_i + r->k0 * g.a_k;
-  g.b = (const float *)x->b + r->n0 * g.b_j + r->k0 * g.b_k;
+  if (c->method == TN_GEMM_FOLDED)
+    g.b = (const float *)x->b + r->n0 * c->k;
+  else
+    gemm_set_b(c, x->b, r->k0, r->n0, &g);
   g.epilogue.bias = x->bias == NULL ? NULL : (const float *)x->bias + r->n0;
   g.epilogue.operand = x->operand == NULL ? NULL : (const float *)x->operand + at;
   g.epilogue.preactivation = x->preactivation == NULL ? NULL : (float *)x->preactivation + at;

@@ -6,7 +6,7 @@
 
 #include "backends/onednn/kernels/gemm/loops.h"
 
-enum { TN_GEMM_STRAIGHT = 0, TN_GEMM_DOTS = 1, TN_GEMM_PACKED = 2, TN_GEMM_GATHERED = 3 };
+enum { TN_GEMM_STRAIGHT = 0, TN_GEMM_DOTS = 1, TN_GEMM_PACKED = 2, TN_GEMM_GATHERED = 3, TN_GEMM_FOLDED = 4 };
 
 /* A partition depends on the shape alone, so that query, which sizes the workspace, and prepare agree, and so
  * that bits do not depend on the number of threads. */
@@ -24,7 +24,8 @@ typedef struct tn_gemm_partition {
 enum {
   TN_GEMM_EPILOGUE = 1, /* the sums have an epilogue, so k is not summed in parts */
   TN_GEMM_ROW_SUMS = 2, /* the sums of A's rows are wanted, which `gathered` computes on its way */
-  TN_GEMM_WIDE = 4      /* the results of a product in bf16 are f32 */
+  TN_GEMM_WIDE = 4,     /* the results of a product in bf16 are f32 */
+  TN_GEMM_CONSTANT = 8  /* B is the same in all launches, so its panels may be made once */
 };
 void tn_gemm_partition_make(tn_gemm_partition *partition, int32_t dtype, int32_t transpose_a,
                             int32_t transpose_b, int64_t products, int64_t m, int64_t n, int64_t k,
@@ -33,6 +34,15 @@ void tn_gemm_partition_make(tn_gemm_partition *partition, int32_t dtype, int32_t
 static inline int64_t tn_gemm_workspace_bytes(const tn_gemm_partition *partition) {
   return partition->chunks * partition->scratch_bytes + partition->parts_bytes;
 }
+/* The panels of all products of method TN_GEMM_FOLDED, one after the other; 0 for the other methods. */
+int64_t tn_gemm_folded_bytes(const tn_gemm_partition *partition);
+static inline float *tn_gemm_panels_of(const tn_gemm_partition *c, void *folded, int64_t product) {
+  return (float *)folded + product * tn_gemm_folded_floats(c->n, c->k);
+}
+/* Makes the panels of tile 0 .. products * tiles_n - 1 of columns. b: of the tile's product; panels: of all.
+ */
+void tn_gemm_fold_tile(const tn_gemm_partition *partition, const tn_gemm_loops *loops, const float *b,
+                       int64_t tile, float *panels);
 /* Estimated seconds on so many threads. */
 double tn_gemm_partition_cost_s(const tn_gemm_partition *partition, const tn_device_properties *device);
 
@@ -42,7 +52,8 @@ bool tn_gemm_fits(const tn_gemm_partition *partition, bool alone);
 
 /* The matrices of one product, in elements of the dtype of the partition; c is f32 with TN_GEMM_WIDE. */
 typedef struct tn_gemm_matrices {
-  const void *a, *b, *bias, *operand; /* operand: the epilogue's; bias and operand may be NULL */
+  const void *a, *b, *bias, *operand; /* b: with TN_GEMM_FOLDED the panels of this product; operand: the
+                                         epilogue's; bias and operand may be NULL */
   void *c, *preactivation;            /* preactivation may be NULL */
 } tn_gemm_matrices;
 

@@ -3,7 +3,7 @@
  * itself.
  *
  * A tile of C stays in registers while k passes by (Goto and van de Geijn, "Anatomy of high-performance
- * matrix multiplication", ACM TOMS 34(3), 2008). There are four methods:
+ * matrix multiplication", ACM TOMS 34(3), 2008). There are five methods:
  *
  *     straight   rows of B are read in place, as vectors
  *     dots       rows of A and columns of B run along k, so vectors run along k, too, and their lanes are
@@ -11,6 +11,7 @@
  *     packed     as `straight`, with B copied, or transposed, into panels first; pays with many rows
  *     gathered   as `packed`, with the rows of a transposed A gathered, too, so that a tile reads one stream
  *                of each operand, and memory is read from front to end
+ *     folded     as `packed`, with all panels of B made once, where B does not change from launch to launch
  *
  * The order in which an element of C is summed depends on the shapes alone, so its bits do not depend on the
  * number of threads. */
@@ -66,6 +67,12 @@ static inline int64_t tn_gemm_gathered_floats(int64_t m, int64_t n) {
   return depth * (n + TN_GEMM_WIDTH) + (depth + TN_GEMM_GAP) * (m + TN_GEMM_ROWS);
 }
 
+/* The floats of all panels of a B of k x n. Those of column j on, a multiple of TN_GEMM_WIDTH, begin at j *
+ * k. */
+static inline int64_t tn_gemm_folded_floats(int64_t n, int64_t k) {
+  return (n + TN_GEMM_WIDTH - 1) / TN_GEMM_WIDTH * TN_GEMM_WIDTH * k;
+}
+
 typedef struct tn_gemm_loops {
   int32_t lanes;
   void (*straight)(const tn_sgemm *g); /* b_j is 1 */
@@ -74,6 +81,9 @@ typedef struct tn_gemm_loops {
   void (*packed)(const tn_sgemm *g, float *panel);
   /* As `packed`, and a_i is 1; scratch: tn_gemm_gathered_floats(m, n) floats, aligned to 64. */
   void (*gathered)(const tn_sgemm *g, float *scratch);
+  /* Makes the panels of B, of which b_j or b_k is 1: tn_gemm_folded_floats(n, k) floats, aligned to 64. */
+  void (*fold)(const tn_sgemm *g, float *panels);
+  void (*folded)(const tn_sgemm *g, const float *panels); /* B itself is not read */
   /* n elements of bf16 to f32, and back. */
   void (*widen)(const uint16_t *from, float *to, int64_t n);
   void (*narrow)(const float *from, uint16_t *to, int64_t n);

@@ -1,5 +1,5 @@
 /* backends/onednn/kernels/gemm/panels_loops.c: walks over the tiles of a product, on B in place (`straight`)
- * or packed into panels (`packed`), and on the rows of a transposed A gathered (`gathered`). */
+ * or packed into panels (`packed`, `folded`), and on the rows of a transposed A gathered (`gathered`). */
 #include "backends/shared/integer_math.h"
 #include "backends/onednn/kernels/gemm/strip.h"
 #include "backends/onednn/kernels/gemm/sum_lines.h"
@@ -100,6 +100,13 @@ static void gemm_use_panel(tn_gemm_strip *s, const float *panel) {
   s->b_k = PANEL;
 }
 
+/* The tiles of a strip. Those of the first one prefetch the rows of A, which the others find in the cache. */
+static void gemm_run_panel(const tn_sgemm *g, tn_gemm_strip *s, const float *panel) {
+  gemm_use_panel(s, panel);
+  if (s->j == 0) s->prefetch[0] = (tn_gemm_prefetch){s->a + s->a_step, g->a_i, 1, (g->m - 1) / s->rows};
+  gemm_run_strip(g, s, 1);
+}
+
 static void gemm_packed(const tn_sgemm *g, float *panel) {
   int64_t columns = gemm_strip_columns(g->n), depth = balanced_step(g->k, TN_GEMM_DEPTH), k0 = 0;
   do {
@@ -107,12 +114,36 @@ static void gemm_packed(const tn_sgemm *g, float *panel) {
     for (int64_t j = 0; j < g->n; j += columns) {
       tn_gemm_strip s = gemm_strip_at(g, j, columns, k0, k);
       gemm_pack(g, &s, s.n, columns, panel);
-      gemm_use_panel(&s, panel);
-      if (j == 0) s.prefetch[0] = (tn_gemm_prefetch){s.a + s.a_step, g->a_i, 1, (g->m - 1) / s.rows};
-      gemm_run_strip(g, &s, 1);
+      gemm_run_panel(g, &s, panel);
     }
     k0 += k;
   } while (k0 < g->k);
+}
+
+/* ---- folded -------------------------------------------------------------------------------------- */
+
+/* The panels follow one another in the order in which gemm_folded reads them. */
+static void gemm_fold(const tn_sgemm *g, float *panels) {
+  int64_t columns = gemm_strip_columns(g->n), depth = balanced_step(g->k, TN_GEMM_DEPTH);
+  for (int64_t k0 = 0; k0 < g->k; k0 += depth) {
+    tn_gemm_strip s = gemm_strip_at(g, 0, columns, k0, least(depth, g->k - k0));
+    gemm_pack(g, &s, g->n, columns, panels);
+    panels += divide_up(g->n, columns) * s.k * PANEL;
+  }
+}
+
+/* The next panel comes from memory while the tiles of one compute: each fetches some of its floats, as lines
+ * of k. */
+static void gemm_folded(const tn_sgemm *g, const float *panels) {
+  int64_t columns = gemm_strip_columns(g->n), depth = balanced_step(g->k, TN_GEMM_DEPTH);
+  for (int64_t k0 = 0; k0 < g->k; k0 += depth)
+    for (int64_t j = 0; j < g->n; j += columns) {
+      tn_gemm_strip s = gemm_strip_at(g, j, columns, k0, least(depth, g->k - k0));
+      const float *next = panels + s.k * PANEL;
+      s.prefetch[1] = (tn_gemm_prefetch){next, s.k, 1, PANEL / s.rows};
+      gemm_run_panel(g, &s, panels);
+      panels = next;
+    }
 }
 
 /* ---- gathered ------------------------------------------------------------------------------------ */
@@ -183,6 +214,8 @@ const tn_gemm_loops TN_LOOP(tn_loops_gemm) = {.lanes = V_LANES,
                                               .dots = TN_LOOP(tn_gemm_dots),
                                               .packed = gemm_packed,
                                               .gathered = gemm_gathered,
+                                              .fold = gemm_fold,
+                                              .folded = gemm_folded,
                                               .widen = TN_LOOP(tn_gemm_widen),
                                               .narrow = TN_LOOP(tn_gemm_narrow),
                                               .sum_rows = TN_LOOP(tn_gemm_sum_rows),

@@ -57,6 +57,7 @@ static void rig_variant(tn_query *q, const tn_variant *v) {
   if (v->out != NULL) memcpy(a->out, v->out, (size_t)m->n_out * sizeof *v->out);
   a->workspace_bytes = v->workspace_bytes;
   a->prepared_bytes = v->prepared_bytes;
+  a->folded_bytes = v->folded_bytes;
   a->deterministic = v->deterministic;
   a->capturable = v->capturable;
 }
@@ -121,6 +122,8 @@ void rig_start(rig_match *m) {
                         .constant = m->constant,
                         .constant_node = m->constant_node};
 }
+
+void rig_is_constant(rig_match *m, int32_t operand) { m->constant[operand] = 1; }
 
 void rig_is_zero(rig_match *m, int32_t operand) {
   static const tn_full_attributes zero = {.value = 0};
@@ -204,6 +207,20 @@ static void make_views(const rig_match *m, const rig_memory *memory, tn_view *in
   }
 }
 
+/* Memory of a launch, with bytes behind it that the kernel does not write. */
+enum { BEHIND = 64 };
+
+static void *guarded(int64_t bytes) {
+  void *memory = NULL;
+  assert_int_equal(posix_memalign(&memory, 64, (size_t)bytes + BEHIND), 0);
+  return memset(memory, 0xa5, (size_t)bytes + BEHIND);
+}
+
+static void free_guarded(void *memory, int64_t bytes) {
+  for (size_t i = 0; i < BEHIND; i++) assert_int_equal(((uint8_t *)memory)[(size_t)bytes + i], 0xa5);
+  free(memory);
+}
+
 static tn_status run_prepared(const tn_kernel *kernel, const rig_match *m, const rig_answer *answer,
                               const rig_memory *memory, rig_host *host, tn_view *in, tn_view *out) {
   tn_layout in_layout[RIG_VALUES], out_layout[RIG_VALUES];
@@ -214,10 +231,6 @@ static tn_status run_prepared(const tn_kernel *kernel, const rig_match *m, const
                   out_layout,   answer->id, NULL,      memory->backend};
   tn_status status = kernel->prepare == NULL ? TN_OK : kernel->prepare(&p, &prepared);
   if (status != TN_OK) return status;
-  void *workspace = NULL;
-  size_t bytes = (size_t)answer->workspace_bytes;
-  assert_int_equal(posix_memalign(&workspace, 64, bytes + 64), 0);
-  memset(workspace, 0xa5, bytes + 64);
   tn_launch l = {.env = env_of(host),
                  .struct_size = sizeof(tn_launch),
                  .n_in = m->match.n_in,
@@ -225,16 +238,19 @@ static tn_status run_prepared(const tn_kernel *kernel, const rig_match *m, const
                  .in = in,
                  .out = out,
                  .prepared = prepared,
-                 .workspace = workspace,
+                 .workspace = guarded(answer->workspace_bytes),
                  .workspace_bytes = answer->workspace_bytes,
-                 .name = "test"};
+                 .name = "test",
+                 .folded = guarded(answer->folded_bytes),
+                 .folded_bytes = answer->folded_bytes};
   int64_t kept = host->kept;
   host->threads = memory->threads > 0 ? memory->threads : 1;
-  status = kernel->launch(&l);
+  if (l.folded_bytes > 0) status = kernel->fold(&l);
+  if (status == TN_OK) status = kernel->launch(&l);
   assert_int_equal(host->kept, kept); /* a launch allocates nothing */
-  for (size_t i = 0; i < 64; i++) assert_int_equal(((uint8_t *)workspace)[bytes + i], 0xa5);
   if (kernel->release != NULL) kernel->release(&l.env, prepared);
-  free(workspace);
+  free_guarded(l.workspace, l.workspace_bytes);
+  free_guarded(l.folded, l.folded_bytes);
   return status;
 }
 

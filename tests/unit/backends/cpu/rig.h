@@ -24,7 +24,7 @@ typedef struct rig_match {
   tn_type types[RIG_VALUES];
   const tn_type *in[RIG_VALUES], *out[RIG_VALUES];
   int32_t out_number[RIG_VALUES];
-  uint8_t constant[RIG_VALUES]; /* none is */
+  uint8_t constant[RIG_VALUES]; /* none is, but those of rig_is_constant */
   tn_match_node nodes[RIG_NODES];
   tn_node described[RIG_NODES];
   const tn_type *node_in[RIG_NODES][RIG_OPERANDS];
@@ -36,6 +36,8 @@ typedef struct rig_match {
 void rig_start(rig_match *m);
 /* All operands come before the first node. Type NULL: absent. */
 int32_t rig_in(rig_match *m, const tn_type *type);
+/* The operand is state that no launch changes. */
+void rig_is_constant(rig_match *m, int32_t operand);
 /* The graph says that every element of an operand is zero. */
 void rig_is_zero(rig_match *m, int32_t operand);
 /* Returns the number of the node's first result. Operand -1 is absent. */
@@ -51,7 +53,7 @@ typedef struct rig_answer {
   int32_t n_variants, id, n_inplace;
   int32_t inplace[RIG_PAIRS][2];
   tn_operand_layout in[RIG_VALUES], out[RIG_VALUES];
-  int64_t workspace_bytes, prepared_bytes;
+  int64_t workspace_bytes, prepared_bytes, folded_bytes;
   int32_t deterministic, capturable;
 } rig_answer;
 
@@ -68,7 +70,8 @@ typedef struct rig_memory {
   void *backend;   /* the object of the kernel's backend, for prepare; NULL: none */
 } rig_memory;
 
-/* Query, prepare, launch, release. On failure the message is in `text` (512 bytes), which may be NULL. */
+/* Query, prepare, fold, launch, release. On failure the message is in `text` (512 bytes), which may be NULL.
+ */
 tn_status rig_run(const tn_kernel *kernel, const rig_match *m, const rig_memory *memory, char *text);
 
 /* The same on 1, 2 and 4 threads. Asserts success and equal bits. The results are in `out`. */

@@ -23,19 +23,33 @@ static float *drawn(int64_t n, tn_rng *rng) {
   return x;
 }
 
-enum { METHODS = 4, GAP = 3, EPILOGUES = TN_EPILOGUE_GELU_GRAD + 1 };
+enum { METHODS = 5, GAP = 3, EPILOGUES = TN_EPILOGUE_GELU_GRAD + 1 };
 
 static int32_t fits(int32_t method, int32_t transpose_a, int32_t transpose_b) {
-  if (method == TN_GEMM_PACKED) return 1;
+  if (method == TN_GEMM_PACKED || method == TN_GEMM_FOLDED) return 1;
   if (method == TN_GEMM_GATHERED) return transpose_a;
   return method == TN_GEMM_DOTS ? transpose_b && !transpose_a : !transpose_b;
+}
+
+/* The floats behind the panels stay as they are, and B is not read again. */
+static void run_folded(const tn_gemm_loops *loops, const tn_sgemm *g, float *panels) {
+  int64_t floats = tn_gemm_folded_floats(g->n, g->k);
+  tn_sgemm without_b = *g;
+  without_b.b = NULL;
+  without_b.b_k = without_b.b_j = 0;
+  panels[floats] = 55.0f;
+  loops->fold(g, panels);
+  assert_true(panels[floats] == 55.0f);
+  loops->folded(&without_b, panels);
 }
 
 static void run(const tn_gemm_loops *loops, int32_t method, const tn_sgemm *g) {
   int64_t floats = TN_GEMM_DEPTH * TN_GEMM_WIDTH;
   if (method == TN_GEMM_GATHERED) floats = (tn_gemm_gathered_floats(g->m, g->n) + 15) / 16 * 16;
+  if (method == TN_GEMM_FOLDED) floats = tn_gemm_folded_floats(g->n, g->k) + 16;
   float *scratch = aligned_alloc(64, (size_t)floats * sizeof *scratch);
   switch (method) {
+  case TN_GEMM_FOLDED: run_folded(loops, g, scratch); break;
   case TN_GEMM_PACKED: loops->packed(g, scratch); break;
   case TN_GEMM_GATHERED: loops->gathered(g, scratch); break;
   case TN_GEMM_DOTS: loops->dots(g); break;
@@ -110,7 +124,7 @@ static void try_all(int64_t m, int64_t n, int64_t k, int32_t op, tn_rng *rng) {
     if (op == TN_EPILOGUE_NONE && k % 2 == 0) g.epilogue.bias = NULL;
     for (int32_t isa = 0; isa <= TN_ISA_AVX512; isa++)
       for (int32_t method = 0; method < METHODS && loops_at(isa) != NULL; method++) {
-        if (!fits(method, ta, tb)) continue;
+        if (!fits(method, ta, tb) || (method == TN_GEMM_FOLDED && k == 0)) continue;
         for (int64_t i = 0; i < m * g.c_i; i++) c[i] = 77.0f;
         run(loops_at(isa), method, &g);
         check(&g);
@@ -165,7 +179,7 @@ static void cuts_cover_a_result_once(void **state) {
     int64_t m = sizes[i % SIZES], n = sizes[i / SIZES % SIZES], t = i / SIZES / SIZES, volume = 0, next = 0;
     int64_t k = 500 + i % 5 * 700;
     tn_gemm_partition_make(&partition, TN_F32, (int32_t)(t & 1), (int32_t)(t >> 1), 1 + i % 3, m, n, k,
-                           i % 2 ? TN_GEMM_EPILOGUE : 0);
+                           (i % 2 ? TN_GEMM_EPILOGUE : 0) | (i % 3 ? TN_GEMM_CONSTANT : 0));
     for (int64_t c = 0; c < partition.chunks; c++) {
       int64_t count, first = tn_gemm_chunk_items(&partition, c, &count);
       assert_true(first == next && count > 0);

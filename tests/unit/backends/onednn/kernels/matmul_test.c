@@ -52,16 +52,17 @@ static void expect_near(const operand *y, int64_t i, int64_t j, double expected,
 typedef struct shape {
   int64_t m, n, k;
 } shape;
-static const shape shapes[] = {{1, 1, 1},    {1, 130, 70},  {32, 10, 128},   {7, 33, 65},    {130, 20, 12},
-                               {64, 300, 9}, {200, 97, 33}, {140, 150, 400}, {90, 70, 2000}, {5, 4, 0}};
+static const shape shapes[] = {{1, 1, 1},      {1, 130, 70},   {32, 10, 128}, {7, 33, 65},
+                               {130, 20, 12},  {64, 300, 9},   {200, 97, 33}, {140, 150, 400},
+                               {90, 70, 2000}, {40, 500, 650}, {5, 4, 0}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 static const int32_t dtypes[2] = {TN_F32, TN_BF16};
 
 static void products_with_bias_and_relu_are_right(void **state) {
   (void)state;
   tn_rng rng = tn_rng_at(41, 0);
-  for (int32_t c = 0; c < SHAPES * 16; c++) {
-    shape s = shapes[c / 16];
+  for (int32_t c = 0; c < SHAPES * 32; c++) {
+    shape s = shapes[c / 32];
     tn_matmul_attributes t = {c & 1, c >> 1 & 1};
     int32_t dtype = dtypes[c >> 2 & 1], relu = c >> 3 & 1, with_bias = c % 3 != 0;
     operand a = drawn(matrix(dtype, s.m, s.k, t.transpose_a), &rng),
@@ -71,6 +72,7 @@ static void products_with_bias_and_relu_are_right(void **state) {
     rig_start(&m);
     int32_t in[4] = {rig_in(&m, &a.type), rig_in(&m, &b.type), rig_in(&m, with_bias ? &bias.type : NULL), -1};
     if (relu) in[3] = rig_in(&m, &limit.type), rig_is_zero(&m, in[3]);
+    if (c >> 4 & 1) rig_is_constant(&m, in[1]);
     int32_t product = rig_node(&m, "matmul", &t, in, 3, &y.type, 1);
     rig_out(&m, relu ? rig_node(&m, "maximum", NULL, (int32_t[]){product, in[3]}, 2, &y.type, 1) : product);
     rig_run_on_all(relu ? &tn_kernel_onednn_matmul_relu : &tn_kernel_onednn_matmul, &m,
@@ -150,8 +152,8 @@ static void the_gradient_of_a_relu_joins_the_product(void **state) {
 static void a_gelu_joins_the_product(void **state) {
   (void)state;
   tn_rng rng = tn_rng_at(45, 0);
-  for (int32_t c = 0; c < SHAPES * 8; c++) {
-    shape s = shapes[c / 8];
+  for (int32_t c = 0; c < SHAPES * 16; c++) {
+    shape s = shapes[c / 16];
     int32_t keeps = c & 1, with_bias = c >> 2 & 1;
     tn_matmul_attributes t = {0, with_bias};
     tn_gelu_attributes g = {c >> 1 & 1};
@@ -162,6 +164,7 @@ static void a_gelu_joins_the_product(void **state) {
     static rig_match m;
     rig_start(&m);
     int32_t in[3] = {rig_in(&m, &a.type), rig_in(&m, &b.type), rig_in(&m, with_bias ? &bias.type : NULL)};
+    if (c >> 3 & 1) rig_is_constant(&m, in[1]);
     int32_t product = rig_node(&m, "matmul", &t, in, 3, &y.type, 1);
     int32_t end = rig_node(&m, "gelu", &g, &product, 1, &z.type, 1);
     if (keeps) rig_out(&m, product);
@@ -208,8 +211,8 @@ static void the_gradient_of_a_gelu_joins_the_product(void **state) {
 static void what_is_added_joins_the_product(void **state) {
   (void)state;
   tn_rng rng = tn_rng_at(47, 0);
-  for (int32_t c = 0; c < SHAPES * 4; c++) {
-    shape s = shapes[c / 4];
+  for (int32_t c = 0; c < SHAPES * 8; c++) {
+    shape s = shapes[c / 8];
     int32_t with_bias = c & 1;
     tn_matmul_attributes t = {0, c >> 1 & 1};
     operand a = drawn(RIG_TYPE(TN_F32, s.m, s.k), &rng),
@@ -220,6 +223,7 @@ static void what_is_added_joins_the_product(void **state) {
     rig_start(&m);
     int32_t in[4] = {rig_in(&m, &a.type), rig_in(&m, &b.type), rig_in(&m, with_bias ? &bias.type : NULL),
                      rig_in(&m, &r.type)};
+    if (c >> 2 & 1) rig_is_constant(&m, in[1]);
     int32_t product = rig_node(&m, "matmul", &t, in, 3, &y.type, 1);
     rig_out(&m, rig_node(&m, "add", NULL, (int32_t[]){product, in[3]}, 2, &y.type, 1));
     rig_run_on_all(&tn_kernel_onednn_matmul_add, &m,
@@ -238,8 +242,8 @@ static void a_product_goes_to_several_results(void **state) {
   (void)state;
   static const int64_t order[] = {2, 0, 1}; /* of the results among the slices */
   tn_rng rng = tn_rng_at(48, 0);
-  for (int32_t c = 0; c < SHAPES * 8; c++) {
-    shape s = shapes[c / 8];
+  for (int32_t c = 0; c < SHAPES * 16; c++) {
+    shape s = shapes[c / 16];
     int32_t dtype = dtypes[c & 1], with_bias = c >> 1 & 1, parts = 2 + (c >> 2 & 1);
     tn_matmul_attributes t = {0, 1};
     operand a = drawn(RIG_TYPE(dtype, s.m, s.k), &rng), b = drawn(RIG_TYPE(dtype, s.n * parts, s.k), &rng),
@@ -248,6 +252,7 @@ static void a_product_goes_to_several_results(void **state) {
     static rig_match m;
     rig_start(&m);
     int32_t in[3] = {rig_in(&m, &a.type), rig_in(&m, &b.type), rig_in(&m, with_bias ? &bias.type : NULL)};
+    if (c >> 3 & 1) rig_is_constant(&m, in[1]);
     int32_t product = rig_node(&m, "matmul", &t, in, 3, &whole, 1);
     int64_t starts[3][2], stops[3][2];
     tn_slice_attributes slices[3];
@@ -271,6 +276,33 @@ static void a_product_goes_to_several_results(void **state) {
     free(a.data), free(b.data), free(bias.data);
     for (int32_t p = 0; p < parts; p++) free(y[p].data);
   }
+}
+
+/* The bytes of the panels that are kept of a weight. */
+static int64_t kept_bytes(shape s, int32_t dtype, int32_t transpose_a, int32_t constant) {
+  tn_type a = matrix(dtype, s.m, s.k, transpose_a), b = matrix(dtype, s.k, s.n, 1),
+          y = RIG_TYPE(dtype, s.m, s.n);
+  tn_matmul_attributes t = {transpose_a, 1};
+  static rig_match m;
+  rig_start(&m);
+  int32_t in[3] = {rig_in(&m, &a), rig_in(&m, &b), rig_in(&m, NULL)};
+  if (constant) rig_is_constant(&m, in[1]);
+  rig_out(&m, rig_node(&m, "matmul", &t, in, 3, &y, 1));
+  return rig_query(&tn_kernel_onednn_matmul, &m).folded_bytes;
+}
+
+static void panels_of_weights_are_kept_where_packing_them_shows(void **state) {
+  (void)state;
+  const shape some = {17, 100, 300}, most = {512, 100, 300}, few = {16, 100, 300}, many = {513, 100, 300},
+              small = {100, 16, 16};
+  assert_int_equal(kept_bytes(some, TN_F32, 0, 1), 144 * 300 * 4); /* columns in panels of 48 */
+  assert_int_equal(kept_bytes(most, TN_F32, 0, 1), 144 * 300 * 4);
+  assert_int_equal(kept_bytes(some, TN_F32, 0, 0), 0);
+  assert_int_equal(kept_bytes(some, TN_BF16, 0, 1), 0);
+  assert_int_equal(kept_bytes(some, TN_F32, 1, 1), 0);
+  assert_int_equal(kept_bytes(few, TN_F32, 0, 1), 0);
+  assert_int_equal(kept_bytes(many, TN_F32, 0, 1), 0);
+  assert_int_equal(kept_bytes(small, TN_F32, 0, 1), 0);
 }
 
 /* Slices of rows, and of a product that is not a linear layer. */
@@ -443,6 +475,7 @@ int main(void) {
       cmocka_unit_test(the_gradient_of_a_gelu_joins_the_product),
       cmocka_unit_test(what_is_added_joins_the_product),
       cmocka_unit_test(a_product_goes_to_several_results),
+      cmocka_unit_test(panels_of_weights_are_kept_where_packing_them_shows),
       cmocka_unit_test(other_slices_of_a_product_are_refused),
       cmocka_unit_test(the_gradient_of_the_bias_comes_with_that_of_the_weights),
       cmocka_unit_test(batches_broadcast),
