@@ -5,18 +5,36 @@
  * f32: many processors multiply f32 faster, and Winograd's algorithm needs its accuracy. */
 #include "backends/onednn/library/conv.h"
 
+#include <string.h>
+
 #include "backends/onednn/kernels/image_layouts.h"
 #include "backends/shared/integer_math.h"
 #include "backends/shared/cost.h"
 
+/* ---- the match ----------------------------------------------------------------------------------- */
+
+tn_dnnl_conv tn_dnnl_conv_of(const tn_match *m) {
+  const tn_node *n = m->nodes[0].node;
+  if (strstr(n->op, "_grad_input") != NULL)
+    return (tn_dnnl_conv){TN_CONV_GRAD_INPUT, n->attributes, .x = m->out[0], .w = m->in[1], .y = m->in[0]};
+  if (strstr(n->op, "_grad_weight") != NULL)
+    return (tn_dnnl_conv){TN_CONV_GRAD_WEIGHT, n->attributes, .x = m->in[0], .w = m->out[0], .y = m->in[1]};
+  return (tn_dnnl_conv){TN_CONV_FORWARD, n->attributes,  .x = m->in[0],
+                        .w = m->in[1],   .y = m->out[0], .bias = m->in[2]};
+}
+
 /* ---- shapes -------------------------------------------------------------------------------------- */
+
+/* Images of so few channels stay row-major beside blocks. */
+static bool conv_has_few_inputs(const tn_dnnl_conv *c) {
+  return c->x->dims[1] <= 4 && c->attributes->groups == 1;
+}
 
 static bool conv_is_multiple(int64_t channels, int64_t block) { return channels % block == 0; }
 
-/* Channels in blocks; up to four input channels, as those of images, stay row-major. */
 static tn_status conv_choose_blocks(tn_env *env, const tn_dnnl_conv *c, tn_dnnl_conv_layouts *layouts) {
   int32_t block = tn_onednn_isa() >= TN_ISA_AVX512 ? 16 : 8;
-  bool few = c->x->dims[1] <= 4 && c->attributes->groups == 1;
+  bool few = conv_has_few_inputs(c);
   if (!conv_is_multiple(c->y->dims[1], block) || (!few && !conv_is_multiple(c->x->dims[1], block)))
     return tn_fail(env, TN_EUNSUPPORTED, "shape", "%lld and %lld channels do not fill blocks of %d",
                    (long long)c->x->dims[1], (long long)c->y->dims[1], (int)block);
@@ -83,14 +101,18 @@ static dnnl_alg_kind_t conv_algorithm(int32_t how) {
   return how & TN_CONV_WINOGRAD ? dnnl_convolution_winograd : dnnl_convolution_direct;
 }
 
+static bool conv_is_folded_forward(const tn_dnnl_conv *c, int32_t how) {
+  return c->direction == TN_CONV_FORWARD && (how & TN_CONV_FOLDED) != 0;
+}
+
 static bool conv_has_bias(const tn_dnnl_conv *c, int32_t how) {
-  return c->bias != NULL || (how & TN_CONV_FOLDED) != 0;
+  return c->bias != NULL || conv_is_folded_forward(c, how);
 }
 
 static dnnl_status_t conv_new_forward(const tn_primitive_list *r, const tn_dnnl_conv *c, const conv_descs *d,
                                       int32_t how, dnnl_primitive_attr_t attributes,
                                       dnnl_primitive_desc_t *primitive) {
-  dnnl_prop_kind_t kind = how & TN_CONV_FOLDED ? dnnl_forward_inference : dnnl_forward_training;
+  dnnl_prop_kind_t kind = conv_is_folded_forward(c, how) ? dnnl_forward_inference : dnnl_forward_training;
   tn_dnnl_convolution forward = {
       kind, conv_algorithm(how), d->x, d->w, conv_has_bias(c, how) ? d->bias : NULL, d->y, conv_window(c)};
   return tn_dnnl_new_convolution(r->library->engine, &forward, attributes, NULL, primitive);
@@ -200,10 +222,12 @@ static tn_status conv_set_tensors(tn_primitive_list *r, const tn_dnnl_conv *c, i
 }
 
 /* The folded memory has the weights first, then the bias. */
-static void conv_use_folded(const conv_descs *d, tn_dnnl_desc w, conv_tensors *t, tn_dnnl_folded *folded) {
+static void conv_use_folded(const tn_dnnl_conv *c, const conv_descs *d, tn_dnnl_desc w, conv_tensors *t,
+                            tn_dnnl_folded *folded) {
+  int64_t bias_bytes = c->direction == TN_CONV_FORWARD ? (int64_t)dnnl_memory_desc_get_size(d->bias) : 0;
   folded->w = w;
   folded->bias_offset = round_up((int64_t)dnnl_memory_desc_get_size(w), 64);
-  folded->bytes = folded->bias_offset + (int64_t)dnnl_memory_desc_get_size(d->bias);
+  folded->bytes = folded->bias_offset + bias_bytes;
   t->w.given = t->w.used = (tn_primitive_arg){0, TN_ARG_FOLDED, 0, w};
   t->bias.given = t->bias.used = (tn_primitive_arg){0, TN_ARG_FOLDED, folded->bias_offset, d->bias};
 }
@@ -274,7 +298,7 @@ tn_status tn_dnnl_conv_list(tn_primitive_list *r, const tn_dnnl_conv *c, int32_t
   tn_dnnl_desc w =
       dnnl_primitive_desc_query_md(primitive, dw ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
   conv_report_weight_layout(r, c, how, w, layouts);
-  if (how & TN_CONV_FOLDED) conv_use_folded(&d, w, &t, folded);
+  if (how & TN_CONV_FOLDED) conv_use_folded(c, &d, w, &t, folded);
   status = conv_set_tensors(r, c, how, &d, w, layouts, &t);
   if (status != TN_OK) {
     dnnl_primitive_desc_destroy(primitive);
@@ -317,11 +341,12 @@ double tn_dnnl_conv_cost_s(const tn_dnnl_conv *c, int32_t how, const tn_device_p
 }
 
 /* A training step has kernels around each convolution that are faster on blocks, and on small row-major
- * pictures of few channels. */
+ * pictures of few channels. The library lacks the gradient of row-major pictures beside blocks. */
 static bool conv_trains_channels_last(tn_env *env, const tn_dnnl_conv *c) {
   const int64_t small_bytes = 1 << 18, few = 16;
   tn_dnnl_conv_layouts blocks;
-  if (conv_choose_blocks(env, c, &blocks) == TN_OK) return false;
+  if (conv_choose_blocks(env, c, &blocks) == TN_OK)
+    return c->direction == TN_CONV_GRAD_INPUT && conv_has_few_inputs(c);
   bool is_few = c->attributes->groups == 1 && least(c->x->dims[1], c->y->dims[1]) < few;
   return !is_few || (int64_t)tn_type_bytes(c->x) > c->x->dims[0] * small_bytes;
 }

@@ -1,5 +1,5 @@
 /* backends/onednn/library/conv.h: convolutions as lists of primitives: forward, gradients, and inference with
- * the ops behind the convolution. */
+ * the ops behind the convolution. A transposed convolution is the gradient of an input. */
 #pragma once
 
 #include <stdbool.h>
@@ -35,11 +35,15 @@ typedef struct tn_dnnl_conv_layouts {
   tn_layout w; /* the layout of weights that needs no reorder; unset: every layout needs one */
 } tn_dnnl_conv_layouts;
 
-/* The folded memory of a convolution: the weights in the layout of its primitive, then the bias. */
+/* The folded memory of a convolution: the weights in the layout of its primitive, then, forward, the bias. */
 typedef struct tn_dnnl_folded {
   tn_dnnl_desc w;
   int64_t bias_offset, bytes;
 } tn_dnnl_folded;
+
+/* Of a match whose first node is a convolution or one of its gradients, and whose first result has its type.
+ */
+tn_dnnl_conv tn_dnnl_conv_of(const tn_match *match);
 
 /* TN_EUNSUPPORTED where the library has no such convolution, or not in this variant. `folded` is filled for
  * TN_CONV_FOLDED, is valid until the list is finished, and may be NULL otherwise. */

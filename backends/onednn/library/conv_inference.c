@@ -4,7 +4,7 @@
  *
  *     (conv(x, w) + b - mean) * s + beta = conv(x, w s) + ((b - mean) s + beta)
  *
- * with s = gamma / sqrt(variance + epsilon). */
+ * with s = gamma / sqrt(variance + epsilon). The weights of a transposed convolution are packed, too. */
 #include <math.h>
 #include <string.h>
 
@@ -59,9 +59,7 @@ static conv_folded_match conv_folded_read_match(const tn_match *m) {
   const tn_match_node *conv = &m->nodes[0];
   conv_folded_match f = {
       .w = 1, .bias = conv_folded_operand(m, conv, 2), .mean = -1, .variance = -1, .gamma = -1, .beta = -1};
-  f.conv =
-      (tn_dnnl_conv){TN_CONV_FORWARD, conv->node->attributes, .x = m->in[0],
-                     .w = m->in[1],   .y = m->out[0],         .bias = f.bias >= 0 ? m->in[f.bias] : NULL};
+  f.conv = tn_dnnl_conv_of(m);
   for (int32_t i = 1; i < m->n_nodes; i++) conv_folded_read_node(m, &m->nodes[i], &f);
   return f;
 }
@@ -125,9 +123,10 @@ static int64_t conv_folded_workspace(const conv_folded_lists *r) {
 enum { OPERANDS = 8 };
 
 static void conv_folded_offer(tn_query *q, const tn_dnnl_conv *c, int32_t how, const conv_folded_lists *r) {
-  tn_operand_layout in[OPERANDS] = {{0}}, out = {TN_LAYOUT_FIXED, 0, r->layouts.y};
+  const tn_operand_layout x = {TN_LAYOUT_FIXED, 0, r->layouts.x}, y = {TN_LAYOUT_FIXED, 0, r->layouts.y};
+  bool forward = c->direction == TN_CONV_FORWARD;
+  tn_operand_layout in[OPERANDS] = {forward ? x : y}, out = forward ? y : x;
   const int32_t inplace[1][2] = {{c->added_at, 0}};
-  in[0] = (tn_operand_layout){TN_LAYOUT_FIXED, 0, r->layouts.x};
   if (c->added != NULL) in[c->added_at] = out;
   tn_offer(q, (tn_variant){.id = how,
                            .name = tn_dnnl_conv_name(how),
@@ -218,7 +217,8 @@ static void conv_folded_channel(void *arg, int64_t o) {
   float *w = (float *)l->workspace + o * p->row, *bias = (float *)((char *)l->folded + p->bias_offset);
   for (int64_t i = 0; i < p->row; i++)
     w[i] = (float)(s * (double)conv_folded_element(&l->in[f->w], o * p->row + i));
-  bias[o] = (float)(conv_folded_number(l, f->bias, o, 0) * s + shift);
+  if (f->conv.direction == TN_CONV_FORWARD)
+    bias[o] = (float)(conv_folded_number(l, f->bias, o, 0) * s + shift);
 }
 
 static tn_status conv_folded_fold(tn_launch *l) {
@@ -238,6 +238,8 @@ static tn_status conv_folded_launch(tn_launch *l) {
                    .fold = conv_folded_fold)
 
 FOLDED(conv2d_folded, "y = conv2d(x, w, bias?)", "convolutions with packed weights");
+FOLDED(conv2d_grad_input_folded, "dx = conv2d_grad_input(dy, w)",
+       "transposed convolutions, and gradients of inputs, with packed weights");
 FOLDED(conv2d_norm_folded, NORMED, "convolutions with a batch_norm folded into their weights");
 FOLDED(conv2d_norm_add_folded, NORMED "; y = add(n, r)",
        "convolutions with a batch_norm folded into their weights, and a residual");

@@ -1,18 +1,6 @@
 /* backends/onednn/library/conv_training.c: the kernels of conv2d, conv3d and their gradients. */
-#include <string.h>
-
 #include "backends/onednn/library/conv.h"
 #include "backends/shared/define_kernel.h"
-
-static tn_dnnl_conv conv_training_match(const tn_match *m) {
-  const tn_node *n = m->nodes[0].node;
-  if (strstr(n->op, "_grad_input") != NULL)
-    return (tn_dnnl_conv){TN_CONV_GRAD_INPUT, n->attributes, .x = m->out[0], .w = m->in[1], .y = m->in[0]};
-  if (strstr(n->op, "_grad_weight") != NULL)
-    return (tn_dnnl_conv){TN_CONV_GRAD_WEIGHT, n->attributes, .x = m->in[0], .w = m->out[0], .y = m->in[1]};
-  return (tn_dnnl_conv){TN_CONV_FORWARD, n->attributes,  .x = m->in[0],
-                        .w = m->in[1],   .y = m->out[0], .bias = m->in[2]};
-}
 
 /* The library sums the gradient of the weights by threads, so its bits depend on the number of threads. */
 static void conv_training_offer(tn_query *q, const tn_dnnl_conv *c, int32_t how,
@@ -45,12 +33,12 @@ static tn_status conv_training_add(tn_query *q, const tn_dnnl_conv *c, int32_t h
 }
 
 static tn_status conv_training_query(tn_query *q) {
-  tn_dnnl_conv c = conv_training_match(q->match);
+  tn_dnnl_conv c = tn_dnnl_conv_of(q->match);
   return tn_dnnl_conv_variants(q, &c, 0, conv_training_add);
 }
 
 static tn_status conv_training_prepare(tn_prepare *p, void **made) {
-  tn_dnnl_conv c = conv_training_match(p->match);
+  tn_dnnl_conv c = tn_dnnl_conv_of(p->match);
   tn_dnnl_conv_layouts layouts;
   tn_primitive_list list;
   c.w_layout = c.direction == TN_CONV_GRAD_WEIGHT ? p->out_layout[0] : p->in_layout[1];

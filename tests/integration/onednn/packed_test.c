@@ -1,8 +1,21 @@
-/* Weights that are packed once: linear layers give what the reference gives, also
+/* Weights that are packed once: linear layers and transposed convolutions give what the reference gives, also
  * after a weight was written. */
 #include <jansson.h>
 
 #include "session_rig.h"
+
+/* Transposed convolutions, the last of which has three channels, as a generator of pictures has them. */
+static const char turned[] = "[run]\nname = turned\nseed = 5\n"
+                             "[model]\ninputs = image: f32[3, 20, 20]\n"
+                             "layers =\n"
+                             "    stem:  conv2d(32, kernel=4, stride=4)\n"
+                             "    up1:   conv_transpose2d(32, kernel=4, stride=2, padding=1, bias=no)\n"
+                             "    bn:    batch_norm, relu\n"
+                             "    up2:   conv_transpose2d(32, kernel=3, padding=1, groups=2)\n"
+                             "           relu\n"
+                             "    up3:   conv_transpose2d(3, kernel=4, stride=2, padding=1)\n"
+                             "           tanh, flatten\n"
+                             "    fc:    linear(6)\n";
 
 /* Linear layers of 24 rows a sample, and one of a single row. */
 static const char rows[] = "[run]\nname = rows\nseed = 5\n"
@@ -20,6 +33,10 @@ static const char rows[] = "[run]\nname = rows\nseed = 5\n"
 
 static model_file file;
 
+static int write_turned(void **state) {
+  (void)state;
+  return model_file_write(&file, turned);
+}
 static int write_rows(void **state) {
   (void)state;
   return model_file_write(&file, rows);
@@ -108,9 +125,25 @@ static void weights_of_linear_layers_are_packed_once_unless_told_otherwise(void 
   assert_int_equal(count_launches("backend.onednn.pack_weights=off", "onednn_matmul", NULL), 4);
 }
 
+static void transposed_convolutions_give_what_the_reference_gives(void **state) {
+  static const written weights[] = {{"up1.weight", 32 * 32 * 16}, {"up3.weight", 32 * 3 * 16}};
+  (void)state;
+  compare_written(weights, 2, NULL, 0);
+}
+
+/* Also the one with three channels, which the library lacks in blocks. */
+static void weights_of_transposed_convolutions_are_packed_once(void **state) {
+  (void)state;
+  assert_int_equal(count_launches("run.threads=2", "conv2d_grad_input_folded", NULL), 3);
+}
+
 int main(void) {
+  const struct CMUnitTest of_turned[] = {
+      cmocka_unit_test(transposed_convolutions_give_what_the_reference_gives),
+      cmocka_unit_test(weights_of_transposed_convolutions_are_packed_once)};
   const struct CMUnitTest of_rows_of_samples[] = {
       cmocka_unit_test(packed_weights_of_linear_layers_give_what_the_reference_gives),
       cmocka_unit_test(weights_of_linear_layers_are_packed_once_unless_told_otherwise)};
-  return cmocka_run_group_tests(of_rows_of_samples, write_rows, remove_model);
+  return cmocka_run_group_tests(of_turned, write_turned, remove_model) +
+         cmocka_run_group_tests(of_rows_of_samples, write_rows, remove_model);
 }
