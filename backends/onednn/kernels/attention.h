@@ -13,6 +13,23 @@ enum {
   TN_ATTENTION_WIDTH = 128 /* of a head, at most */
 };
 
+/* The score of a key that a query does not see, and every score of a mask up to it: finite, so that a row of
+ * hidden keys has a softmax, which the first key that it sees makes 0. */
+#define TN_ATTENTION_HIDDEN (-1e30f)
+
+/* A strip whose keys are hidden by a mask or by their distance. Row i sees keys begin[i] .. end[i] - 1 of the
+ * tile, where the mask lets it. */
+typedef struct tn_attention_hiding {
+  float *scores;
+  int64_t rows, columns; /* as in tn_attention_strip */
+  int64_t keys;          /* that exist, of the columns */
+  float scale;
+  const float *floats;  /* are added to the scores; NULL: there are none */
+  const uint8_t *bools; /* 0: hidden; NULL: there are none */
+  int64_t row, key;     /* the distances of their rows and keys; key is 0 or 1 */
+  int32_t begin[TN_ATTENTION_STRIP], end[TN_ATTENTION_STRIP];
+} tn_attention_hiding;
+
 /* The queries of row i of a strip attend to the first `visible[i]` keys. */
 typedef struct tn_attention_strip {
   float *scores;
@@ -22,6 +39,8 @@ typedef struct tn_attention_strip {
 } tn_attention_strip;
 
 typedef struct tn_attention_loops {
+  /* Scores become scale s + mask, and TN_ATTENTION_HIDDEN for hidden keys. */
+  void (*hide)(const tn_attention_hiding *t);
   /* Online softmax (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018): scores become
    * exp(scale s - m) with m the largest so far, and 0 for hidden keys. `largest` and `sum` are updated;
    * `rescale` gets the factor of earlier sums. All three have TN_ATTENTION_STRIP numbers. */

@@ -17,6 +17,37 @@ V_INLINE vf attention_exp(vf x) {
   return v_select(v_lt(x, v_splat(-87.0f)), (vf){0}, y);
 }
 
+/* ---- masks --------------------------------------------------------------------------------------- */
+
+/* The mask of the keys of a row, minus infinity for those that the mask hides. */
+V_INLINE void attention_read_mask(const tn_attention_hiding *t, int64_t i, float *bias) {
+  const float *floats = t->floats + (t->floats != NULL ? i * t->row : 0);
+  const uint8_t *bools = t->bools + (t->bools != NULL ? i * t->row : 0);
+  int64_t j = 0;
+  for (; t->floats != NULL && t->key == 1 && j + V_LANES <= t->keys; j += V_LANES) {
+    vf m = v_load(floats + j);
+    v_store(bias + j, v_select(v_gt(m, v_splat(TN_ATTENTION_HIDDEN)), m, v_splat(-INFINITY)));
+  }
+  for (; t->floats != NULL && j < t->keys; j++)
+    bias[j] = floats[j * t->key] > TN_ATTENTION_HIDDEN ? floats[j * t->key] : -INFINITY;
+  for (; t->bools != NULL && j < t->keys; j++) bias[j] = bools[j * t->key] != 0 ? 0 : -INFINITY;
+}
+
+static void attention_hide_keys(const tn_attention_hiding *t) {
+  _Alignas(64) float bias[TILE] = {0};
+  for (int64_t i = 0; i < t->rows; i++) {
+    float *row = t->scores + i * TILE;
+    if (t->floats != NULL || t->bools != NULL) attention_read_mask(t, i, bias);
+    for (int64_t j = 0; j < t->columns; j += V_LANES) {
+      vf b = v_load(bias + j), x = v_load(row + j) * t->scale + b;
+      x = v_select(v_lt(b, v_splat(TN_ATTENTION_HIDDEN)), v_splat(TN_ATTENTION_HIDDEN), x);
+      x = v_keep_first(x, t->end[i] - j, v_splat(TN_ATTENTION_HIDDEN));
+      v_store(row + j, x);
+    }
+    for (int64_t j = 0; j < t->begin[i]; j++) row[j] = TN_ATTENTION_HIDDEN;
+  }
+}
+
 /* ---- softmax ------------------------------------------------------------------------------------- */
 
 /* Scales a row and masks hidden keys with minus infinity. Returns the largest score. */
@@ -120,7 +151,8 @@ static void attention_row_dots(const float *x, int64_t x_step, const float *y, i
 }
 
 extern const tn_attention_loops TN_LOOP(tn_loops_attention);
-const tn_attention_loops TN_LOOP(tn_loops_attention) = {.softmax_step = attention_softmax_step,
+const tn_attention_loops TN_LOOP(tn_loops_attention) = {.hide = attention_hide_keys,
+                                                        .softmax_step = attention_softmax_step,
                                                         .probabilities = attention_probabilities,
                                                         .score_grad = attention_score_grad,
                                                         .accumulate = attention_accumulate,
