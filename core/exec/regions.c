@@ -52,7 +52,7 @@ static void free_shared(tn_executor *e, void *address, int64_t bytes) {
 
 /* ---- regions ---- */
 
-/* A rehearsal reads no values, and memory without accesses costs address space alone. */
+/* A rehearsal reads no values, and memory without accesses costs address space alone; so does a new file. */
 static tn_status create_host_region(tn_executor *e, int32_t r) {
   const tn_region *region = &e->map->regions.v[r];
   bool weights = region->streamed || region->source;
@@ -63,7 +63,8 @@ static tn_status create_host_region(tn_executor *e, int32_t r) {
             region->name, weights ? "weights: [run] offload" : "[optimizer] place");
     return tn_executor_fail(e, status);
   }
-  if (e->regions[r] != NULL && e->device->rehearsed == NULL) memset(e->regions[r], 0, (size_t)bytes);
+  bool zeros = e->device->rehearsed != NULL || tn_device_offloads_to_file(e->device);
+  if (e->regions[r] != NULL && !zeros) memset(e->regions[r], 0, (size_t)bytes);
   return TN_OK;
 }
 

@@ -37,6 +37,11 @@ static const tn_option run_rows[] = {
         "backward reads, where the rate of the device's link is known and that takes less time than "
         "computing them again; and weights of predictions, and frozen ones, that memory_limit or the device "
         "has no room for, which are copied to it in each run"),
+    TN_OPT(
+        tn_run_section, offload_folder, TN_OPT_TEXT, "", NULL,
+        "a folder on a fast disk for values, weights and optimizer state that would wait in memory of the "
+        "host: they are in a file there without a name, which ends with the run. Its copies are not part of "
+        "captured steps. Empty: memory of the host"),
     TN_OPT(tn_run_section, steps_per_launch, TN_OPT_TEXT, "auto", NULL,
            "steps that a device with capture replays in one launch: 1 .. 16, or auto, by the estimated time "
            "of a "

@@ -172,18 +172,30 @@ tn_status tn_file_begin(const void *handle, const char *path, tn_new_file *file)
   return status;
 }
 
-/* The signal is sent to the writing thread, so it is pending there until it is taken. */
-ssize_t tn_file_write(int fd, const void *bytes, size_t count) {
+void tn_file_limit_begin(tn_file_limit *limit) {
+  sigset_t signal;
+  sigemptyset(&signal);
+  sigaddset(&signal, SIGXFSZ);
+  pthread_sigmask(SIG_BLOCK, &signal, &limit->before);
+}
+
+/* The signal is sent to the thread that has made the call, so it is pending there until it is taken. */
+void tn_file_limit_end(const tn_file_limit *limit, bool exceeded) {
   static const struct timespec at_once;
-  sigset_t limit, before;
-  sigemptyset(&limit);
-  sigaddset(&limit, SIGXFSZ);
-  pthread_sigmask(SIG_BLOCK, &limit, &before);
-  ssize_t n = write(fd, bytes, count);
   int reason = errno;
-  if (n < 0 && reason == EFBIG && sigismember(&before, SIGXFSZ) == 0) sigtimedwait(&limit, NULL, &at_once);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  sigset_t signal;
+  sigemptyset(&signal);
+  sigaddset(&signal, SIGXFSZ);
+  if (exceeded && sigismember(&limit->before, SIGXFSZ) == 0) sigtimedwait(&signal, NULL, &at_once);
+  pthread_sigmask(SIG_SETMASK, &limit->before, NULL);
   errno = reason;
+}
+
+ssize_t tn_file_write(int fd, const void *bytes, size_t count) {
+  tn_file_limit limit;
+  tn_file_limit_begin(&limit);
+  ssize_t n = write(fd, bytes, count);
+  tn_file_limit_end(&limit, n < 0 && errno == EFBIG);
   return n;
 }
 

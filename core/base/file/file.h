@@ -1,6 +1,7 @@
 /* core/base/file/file.h: reading and writing of whole files. */
 #pragma once
 
+#include <signal.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -45,8 +46,16 @@ tn_status tn_file_append(const void *handle, tn_new_file *file, const void *byte
 tn_status tn_file_commit(const void *handle, tn_new_file *file);
 void tn_file_abandon(const void *handle, tn_new_file *file);
 
-/* write(2), but the limit of file sizes (`ulimit -f`) is EFBIG alone: its signal, SIGXFSZ, would end an
- * application that does not handle it. */
+/* Between the two calls the limit of file sizes (`ulimit -f`) is EFBIG alone: its signal, SIGXFSZ, would end
+ * an application that does not handle it. `exceeded`: a call of this thread has failed with EFBIG. errno
+ * stays. */
+typedef struct tn_file_limit {
+  sigset_t before;
+} tn_file_limit;
+void tn_file_limit_begin(tn_file_limit *limit);
+void tn_file_limit_end(const tn_file_limit *limit, bool exceeded);
+
+/* write(2) between these two. */
 ssize_t tn_file_write(int fd, const void *bytes, size_t count);
 
 /* Records "PATH: cannot be ACTION: REASON; REMEDY" for the current errno, with TN_EIO. `what` is the

@@ -170,6 +170,7 @@ tn_status tn_run_open_device(tn_run *run, tn_device **device) {
   TN_TRY(devices_check_backend_sections(run, &use.words));
   TN_TRY(devices_cache_folder(run, &folder));
   TN_TRY(devices_read_without(run, &without));
+  bool to_file = run->settings.run.offload_folder[0] != '\0'; /* whose pages no capture can copy */
   tn_device_request request = {.names = use.words.v,
                                .n_names = use.words.n,
                                .automatic = use.automatic,
@@ -179,7 +180,8 @@ tn_status tn_run_open_device(tn_run *run, tn_device **device) {
                                .cache = folder,
                                .configure = devices_configure_backend,
                                .context = run,
-                               .uncaptured = !run->settings.backend.capture,
+                               .uncaptured = !run->settings.backend.capture || to_file,
+                               .offload_folder = to_file ? run->settings.run.offload_folder : NULL,
                                .fallback = run->settings.backend.fallback + 1,
                                .reserve = TN_DEFAULT_FALLBACK,
                                .closed = run->planning,

@@ -1,6 +1,7 @@
 /* core/exec/device/device.c: opens a device, its streams and its fallback by the names in a configuration. */
 #include "core/exec/device/device.h"
 
+#include "core/base/file/unnamed_file.h"
 #include "core/compile/kernels/answers.h"
 #include "core/config/options/option_value.h"
 #include "core/exec/device/open_backend.h"
@@ -210,6 +211,10 @@ static tn_status open_named(tn_device *device, tn_registry *registry, const tn_d
   TN_TRY(open_backend(device, request, device->backend, &device->self, &device->libraries));
   if (named->extends != NULL) TN_TRY(tn_device_open_extension(device, request, named));
   device->uncaptured = request->uncaptured;
+  if (request->offload_folder != NULL) {
+    device->offload_folder = tn_arena_strdup(&device->memory, request->offload_folder);
+    if (device->offload_folder == NULL) return TN_ENOMEM;
+  }
   device->target.deterministic = request->deterministic;
   device->target.without = request->without;
   if (request->pin.n > 0 &&
@@ -441,13 +446,27 @@ void tn_device_memory_free(tn_device *device, int32_t kind, void *address, int64
   if (address != NULL) tn_device_count_memory(device, kind, -bytes);
 }
 
+/* A rehearsal reads no values, and its memory costs address space alone. */
+bool tn_device_offloads_to_file(const tn_device *device) {
+  return device->offload_folder != NULL && device->rehearsed == NULL;
+}
+
+static tn_status device_new_file(tn_device *device, int64_t bytes, void **address) {
+  tn_status status = tn_unnamed_file_map(&device->env, device->offload_folder, (size_t)bytes, address);
+  return tn_wrap(&device->env, status, "[run] offload_folder");
+}
+
 tn_status tn_device_offload_memory(tn_device *device, int64_t bytes, void **address) {
-  TN_TRY(device_new_memory(device, TN_MEMORY_STAGING, bytes, address));
+  TN_TRY(tn_device_offloads_to_file(device) ? device_new_file(device, bytes, address)
+                                            : device_new_memory(device, TN_MEMORY_STAGING, bytes, address));
   device->offload_bytes += bytes;
   return TN_OK;
 }
 
 void tn_device_offload_memory_free(tn_device *device, void *address, int64_t bytes) {
-  device_delete_memory(device, TN_MEMORY_STAGING, address, bytes);
+  if (tn_device_offloads_to_file(device))
+    tn_unnamed_file_unmap(address, (size_t)bytes);
+  else
+    device_delete_memory(device, TN_MEMORY_STAGING, address, bytes);
   if (address != NULL) device->offload_bytes -= bytes;
 }

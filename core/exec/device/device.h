@@ -27,8 +27,9 @@ typedef struct tn_device {
   int64_t used_bytes; /* of the device when it had been opened: by the driver and by other processes; -1:
                          unknown */
   bool uncaptured;    /* of the request */
-  int32_t count;      /* devices of the backend */
-  tn_ints pin;        /* processors of the team's threads, the launching thread first; empty: not bound */
+  const char *offload_folder; /* of the request, in `memory` */
+  int32_t count;              /* devices of the backend */
+  tn_ints pin; /* processors of the team's threads, the launching thread first; empty: not bound */
   void (*close_tuner)(struct tn_device *device); /* frees target.tuner (tune/measure.h); NULL: none is set */
   struct tn_comm *comm;              /* its communicator (collective.h); NULL: it is the only device */
   struct tn_flight *flight;          /* of its rank (flight_recorder.h); NULL: there are no other ranks */
@@ -68,10 +69,11 @@ typedef struct tn_device_request {
    * host memory among the names after the one that is opened, and then `reserve` (may be NULL). */
   int32_t fallback;
   const char *reserve;
-  bool uncaptured;   /* launches are enqueued one by one, even where the device supports capture */
-  tn_ints pin;       /* processors for the threads of a backend with that option; empty: not bound */
-  bool automatic;    /* `auto` chose names: the reasons against them are no warnings */
-  const char *cache; /* the folder under which backends have folders of their own; NULL: none */
+  bool uncaptured;            /* launches are enqueued one by one, even where the device supports capture */
+  tn_ints pin;                /* processors for the threads of a backend with that option; empty: not bound */
+  const char *offload_folder; /* a folder for files of offloaded values; NULL: memory of the host does */
+  bool automatic;             /* `auto` chose names: the reasons against them are no warnings */
+  const char *cache;          /* the folder under which backends have folders of their own; NULL: none */
   bool closed; /* the device is described and not opened: programs can be compiled for it, and not run */
   bool deterministic; /* of the targets of the device and of its fallback */
   tn_words without;   /* the same; lives as long as the device */
@@ -173,7 +175,8 @@ static inline tn_status tn_device_enqueue(tn_device *device, bool foreign, tn_st
 tn_status tn_device_memory(tn_device *device, int32_t kind, int64_t bytes, void **address);
 void tn_device_memory_free(tn_device *device, int32_t kind, void *address, int64_t bytes);
 /* Host memory for offloaded values, which is counted by itself: it takes the place of memory of the device.
- */
+ * With offload_folder it is a mapped file, of zeros. */
+bool tn_device_offloads_to_file(const tn_device *device);
 tn_status tn_device_offload_memory(tn_device *device, int64_t bytes, void **address);
 void tn_device_offload_memory_free(tn_device *device, void *address, int64_t bytes);
 /* Counts memory that another part has allocated, or with bytes < 0 freed. */

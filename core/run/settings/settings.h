@@ -35,6 +35,7 @@ typedef struct tn_run_section {
   const char *pin;
   int64_t memory_limit;
   int32_t offload; /* TN_OFFLOAD_... */
+  const char *offload_folder;
   const char *steps_per_launch, *chunk_logits;
   const char *output;
   const char *observers;

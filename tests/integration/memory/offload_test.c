@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- configurations ---- */
 
@@ -82,6 +84,21 @@ static void any_order_of_the_streams_gives_the_same_bits(void **state) {
     snprintf(more, sizeof more, ON_SIM " --set backend.sim.seed=%d --set backend.capture=%s", seed,
              seed % 2 ? "yes" : "no");
     trains_as_planned(more);
+  }
+}
+
+/* A file without a name takes the place of the host's memory, and leaves nothing behind. */
+static void values_wait_in_a_file_as_well(void **state) {
+  static const char *const ways[] = {"", " --set backend.sim.order=lazy", " --set optimizer.place=host"};
+  char more[256];
+  (void)state;
+  write_limited(ON_SIM, 0.6);
+  program_json(0, "train net.ini --output free " ON_SIM);
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    assert_int_equal(mkdir("disk", 0700), 0);
+    snprintf(more, sizeof more, ON_SIM " --set run.offload_folder=disk%s", ways[i]);
+    trains_as_planned(more);
+    assert_int_equal(rmdir("disk"), 0);
   }
 }
 
@@ -189,6 +206,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(offloaded_values_have_the_same_bits, program_open, program_close),
       cmocka_unit_test_setup_teardown(any_order_of_the_streams_gives_the_same_bits, program_open,
                                       program_close),
+      cmocka_unit_test_setup_teardown(values_wait_in_a_file_as_well, program_open, program_close),
       cmocka_unit_test_setup_teardown(the_text_of_the_plan_names_the_values, program_open, program_close),
       cmocka_unit_test_setup_teardown(offload_no_keeps_values_on_the_device, program_open, program_close),
       cmocka_unit_test_setup_teardown(memory_of_the_host_that_is_not_there_ends_the_run, program_open,

@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- configurations ---- */
 
@@ -252,6 +254,46 @@ static void frozen_weights_are_streamed_in_a_training(void **state) {
   }
 }
 
+/* The file has no name, so nothing is left behind. */
+static void weights_in_a_file_have_the_same_bits(void **state) {
+  static const char *const ways[] = {"", "--set backend.sim.order=lazy", "--set backend.sim.seed=9"};
+  char limit[128], more[256];
+  (void)state;
+  prepare();
+  predict_into("free.npy", "");
+  limit_to(0.4, limit);
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    assert_int_equal(mkdir("disk", 0700), 0);
+    snprintf(more, sizeof more, "--set run.offload_folder=disk %s", ways[i]);
+    predicts_the_same(limit, more);
+    assert_int_equal(rmdir("disk"), 0);
+  }
+}
+
+/* It is told before anything runs. */
+static void a_disk_without_room_ends_the_prediction(void **state) {
+  static const char *const folders[] = {"disk", "nowhere", "net.ini"}, *const reasons[] = {
+                                                                           "see `ulimit -f`",
+                                                                           "No such file or directory",
+                                                                           "Not a directory"};
+  char limit[128];
+  (void)state;
+  prepare();
+  limit_to(0.4, limit);
+  assert_int_equal(mkdir("disk", 0700), 0);
+  program_limit_files(64 << 10);
+  for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+    assert_int_equal(program_run("predict net.ini " WEIGHTS " " ON_SIM " %s --set run.offload_folder=%s",
+                                 limit, folders[i]),
+                     74);
+    assert_non_null(strstr(program_err, folders[i]));
+    assert_non_null(strstr(program_err, "cannot be the place of a file of"));
+    if (strstr(program_err, reasons[i]) == NULL) fail_msg("%s", program_err);
+  }
+  program_limit_files(0);
+  assert_int_equal(rmdir("disk"), 0);
+}
+
 static void a_plan_of_an_unknown_mode_is_refused(void **state) {
   (void)state;
   file_write("net.ini", deep_ini);
@@ -276,6 +318,8 @@ int main(void) {
       TEST(a_limit_below_two_weights_is_refused),
       TEST(weights_without_memory_end_the_prediction),
       TEST(frozen_weights_are_streamed_in_a_training),
+      TEST(weights_in_a_file_have_the_same_bits),
+      TEST(a_disk_without_room_ends_the_prediction),
       TEST(a_plan_of_an_unknown_mode_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
