@@ -219,7 +219,8 @@ const tn_layer_kind loss_multi_label_margin = {
     .max_in = 2,
     .types = "scores (N, classes), and (N, classes) class numbers, of which those in front of the first one "
              "below 0 count",
-    .example = "targets = label: i32[10]\nloss = multi_label_margin",
+    .example =
+        "inputs = x: f32[16]\nlayers = fc: linear(10)\ntargets = label: i32[10]\nloss = multi_label_margin",
     .build = build_multi_label};
 
 /* ---- areas ---- */
