@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Measures models of the zoo in Tenon, PyTorch, onnxruntime and OpenVINO, in turn on one machine, and writes docs/results/zoo_times.md.
 
-  zoo_times.py BUILD --rows FILE [--threads N] [--rounds N] [--variants LIST] [--report PAGE] [NAME...]
+  zoo_times.py BUILD --rows FILE [--threads N] [--rounds N] [--variants LIST] [--works LIST]
+               [--report PAGE] [NAME...]
 
-The works are inference of one sample and of 16, and a training step of 16: forward, a loss, backward, SGD with momentum. All are in f32.
+The works are inference of one sample and of 16, and a training step of 16 (--works infer:1,infer:16,train:16): forward, a loss, backward,
+SGD with momentum. All are in f32.
 The models and inputs are those of tests/golden/compare_zoo.py, so the largest ones have fewer and narrower layers. A round is a second of
 steps of each framework, one after the other, and the median of the rounds counts: what else the machine does meets all of them. Steps of
 more than four seconds have one round. PyTorch has images with channels innermost (channels_last), and all else in its own order (eager).
@@ -191,7 +193,7 @@ def measure_model(tenon, name, options):
     row = compare_zoo.ROWS[name]
     with tempfile.TemporaryDirectory() as folder:
         ini = written(tenon, name, row, pathlib.Path(folder))
-        for mode, batch in WORKS:
+        for mode, batch in options.works:
             try:
                 ms = measure(tenon, ini, row, mode, batch, options)
             except SystemExit as error:
@@ -259,6 +261,10 @@ def write_page(tenon, options):
     page.write_text("\n".join([*text, BY_HAND]) + kept)
 
 
+def works_of(text):
+    return tuple((mode, int(batch)) for mode, batch in (work.split(":") for work in text.split(",")))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build")
@@ -267,6 +273,7 @@ def main():
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--variants", type=lambda text: text.split(","), default=["eager", "channels_last", "onnxruntime", "openvino"])
+    parser.add_argument("--works", type=works_of, default=WORKS)
     parser.add_argument("--report")
     options = parser.parse_intermixed_args()
     tenon = str(pathlib.Path(options.build).resolve() / "tools/tenon")
