@@ -105,7 +105,7 @@ def peers(row, mode, batch, options):
     torch.manual_seed(0)
     model = row.build()
     inputs = {name: value[:1].repeat(batch, *[1] * (value.dim() - 1)) for name, value in row.inputs().items()}
-    module = whole(model.train() if mode == "train" else model.eval(), row, list(inputs))
+    module = whole(model, row, list(inputs)).train(mode == "train")  # whole: an export restores the mode of the outer module in all parts
     images = any(value.dim() == 4 for value in inputs.values())
     file = functools.cache(lambda: exported(module, inputs))
     for variant in options.variants:
