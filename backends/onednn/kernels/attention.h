@@ -24,8 +24,8 @@ typedef struct tn_attention_hiding {
   int64_t rows, columns; /* as in tn_attention_strip */
   int64_t keys;          /* that exist, of the columns */
   float scale;
-  const float *floats;  /* are added to the scores; NULL: there are none */
-  const uint8_t *bools; /* 0: hidden; NULL: there are none */
+  const float *floats;  /* added to the scores; NULL: no such mask */
+  const uint8_t *bools; /* 0: hidden; NULL: no such mask */
   int64_t row, key;     /* the distances of their rows and keys; key is 0 or 1 */
   int32_t begin[TN_ATTENTION_STRIP], end[TN_ATTENTION_STRIP];
 } tn_attention_hiding;

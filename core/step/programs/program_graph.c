@@ -141,7 +141,7 @@ static tn_status program_graph_complete_graph(tn_run *run, const tn_program_requ
   return TN_OK;
 }
 
-/* The inputs that the program prepares on the device; n is 0 if there are none. PREDICT reads inputs of the
+/* The inputs that the program prepares on the device; n may be 0. PREDICT reads inputs of the
  * model, not samples of a source. */
 static tn_status program_graph_prepare_inputs(tn_run *run, const tn_program_request *request, int32_t which,
                                               tn_program_set *set, tn_prepared_inputs *inputs) {

@@ -228,7 +228,7 @@ static void feeder_take_size(const tn_feeder *f, int32_t split, tn_loader_option
     options->transforms = s->data[split].sized[f->size];
 }
 
-/* `before`: a feeder of the same split, whose open source is read; NULL: there is none. */
+/* `before`: a feeder of the same split, whose open source is read; NULL for the first one. */
 static tn_status feeder_prepare(tn_feeder *f, int32_t split, const tn_feeder *before, tn_loader **opened,
                                 const tn_program *program) {
   const tn_data_setting *data = &f->run->settings.data[split];

@@ -20,14 +20,19 @@ enum { NEAREST = 0 };
 
 /* ---- halves ---- */
 
-/* The upper half, rounded, in the lower one: see v_bf16_bits in simd/vector_load.h. */
-static void convert_to_bf16_bits(tn_unit_writer *w, int32_t to, int32_t x) {
-  const int32_t upper = tn_unit_spare(w, 0), sum = tn_unit_spare(w, 1), mask = tn_unit_mask(w, 0);
+/* The sum whose upper half is the rounded bf16, the upper half of x moved down, and the mask of NaN. */
+static void convert_sum_bf16(tn_unit_writer *w, int32_t x, int32_t upper, int32_t sum, int32_t mask) {
   tn_unit_shift(w, RIGHT, upper, x, 16);
   tn_unit_compare(w, mask, x, tn_unit_register(x), UNORDERED);
   tn_unit_two(w, AND, sum, upper, tn_unit_constant(TN_X86_BIT));
   tn_unit_two(w, ADD_I, sum, sum, tn_unit_register(x));
   tn_unit_two(w, ADD_I, sum, sum, tn_unit_constant(TN_X86_BF16_HALF));
+}
+
+/* The upper half, rounded, in the lower one: see v_bf16_bits in simd/vector_load.h. */
+static void convert_to_bf16_bits(tn_unit_writer *w, int32_t to, int32_t x) {
+  const int32_t upper = tn_unit_spare(w, 0), sum = tn_unit_spare(w, 1), mask = tn_unit_mask(w, 0);
+  convert_sum_bf16(w, x, upper, sum, mask);
   tn_unit_shift(w, RIGHT, to, sum, 16);
   tn_unit_put_or(w, mask, to, upper, tn_unit_constant(TN_X86_BF16_QUIET));
 }
@@ -35,11 +40,7 @@ static void convert_to_bf16_bits(tn_unit_writer *w, int32_t to, int32_t x) {
 /* The same sum, whose lower half becomes 0. */
 static void convert_round_bf16(tn_unit_writer *w, int32_t to, int32_t x) {
   const int32_t upper = tn_unit_spare(w, 0), sum = tn_unit_spare(w, 1), mask = tn_unit_mask(w, 0);
-  tn_unit_shift(w, RIGHT, upper, x, 16);
-  tn_unit_compare(w, mask, x, tn_unit_register(x), UNORDERED);
-  tn_unit_two(w, AND, sum, upper, tn_unit_constant(TN_X86_BIT));
-  tn_unit_two(w, ADD_I, sum, sum, tn_unit_register(x));
-  tn_unit_two(w, ADD_I, sum, sum, tn_unit_constant(TN_X86_BF16_HALF));
+  convert_sum_bf16(w, x, upper, sum, mask);
   tn_unit_two(w, MOVE, upper, 0, tn_unit_register(x));
   tn_unit_put_or(w, mask, sum, upper, tn_unit_constant(TN_X86_QUIET));
   tn_unit_two(w, AND, to, sum, tn_unit_constant(TN_X86_UPPER_HALF));
