@@ -17,19 +17,23 @@ static const char turned[] = "[run]\nname = turned\nseed = 5\n"
                              "           tanh, flatten\n"
                              "    fc:    linear(6)\n";
 
-/* Linear layers of 24 rows a sample, and one of a single row. */
-static const char rows[] = "[run]\nname = rows\nseed = 5\n"
-                           "[model]\ninputs = image: f32[24, 50]\n"
-                           "layers =\n"
-                           "    up:    linear(600)\n"
-                           "    q, k, v: split(3, axis=-1)\n"
-                           "    mixed: attention(4) <- q, k, v\n"
-                           "    wide:  linear(200)\n"
-                           "           gelu\n"
-                           "    down:  linear(200, bias=no)\n"
-                           "           add <- mixed, down\n"
-                           "           mean(axis=1)\n"
-                           "    fc:    linear(6)\n";
+/* Linear layers of so many rows a sample, and one of a single row. */
+#define ROWS(shape)                                                                                          \
+  "[run]\nname = rows\nseed = 5\n"                                                                           \
+  "[model]\ninputs = image: f32[" shape "]\n"                                                                \
+  "layers =\n"                                                                                               \
+  "    up:    linear(600)\n"                                                                                 \
+  "    q, k, v: split(3, axis=-1)\n"                                                                         \
+  "    mixed: attention(4) <- q, k, v\n"                                                                     \
+  "    wide:  linear(200)\n"                                                                                 \
+  "           gelu\n"                                                                                        \
+  "    down:  linear(200, bias=no)\n"                                                                        \
+  "           add <- mixed, down\n"                                                                          \
+  "           mean(axis=1)\n"                                                                                \
+  "    fc:    linear(6)\n"
+static const char rows[] = ROWS("24, 50");
+/* 720 rows of a batch are more than a block of them, and end within a tile. */
+static const char many_rows[] = ROWS("240, 5");
 
 static model_file file;
 
@@ -40,6 +44,11 @@ static int write_turned(void **state) {
 static int write_rows(void **state) {
   (void)state;
   return model_file_write(&file, rows);
+}
+
+static int write_many_rows(void **state) {
+  (void)state;
+  return model_file_write(&file, many_rows);
 }
 
 static int remove_model(void **state) {
@@ -117,6 +126,12 @@ static void packed_weights_of_linear_layers_give_what_the_reference_gives(void *
   compare_written(of_rows, 3, off, 1);
 }
 
+static void packed_weights_of_many_rows_give_what_the_reference_gives(void **state) {
+  static const written weights[] = {{"wide.weight", 200 * 200}, {"down.weight", 200 * 200}};
+  (void)state;
+  compare_written(weights, 2, NULL, 0);
+}
+
 /* Of a sample alone, which has 24 rows. */
 static void weights_of_linear_layers_are_packed_once_unless_told_otherwise(void **state) {
   (void)state;
@@ -144,6 +159,9 @@ int main(void) {
   const struct CMUnitTest of_rows_of_samples[] = {
       cmocka_unit_test(packed_weights_of_linear_layers_give_what_the_reference_gives),
       cmocka_unit_test(weights_of_linear_layers_are_packed_once_unless_told_otherwise)};
+  const struct CMUnitTest of_many_rows[] = {
+      cmocka_unit_test(packed_weights_of_many_rows_give_what_the_reference_gives)};
   return cmocka_run_group_tests(of_turned, write_turned, remove_model) +
-         cmocka_run_group_tests(of_rows_of_samples, write_rows, remove_model);
+         cmocka_run_group_tests(of_rows_of_samples, write_rows, remove_model) +
+         cmocka_run_group_tests(of_many_rows, write_many_rows, remove_model);
 }

@@ -25,11 +25,9 @@ enum {
 /* With more rows, transposing B into panels pays: wider vectors and more registers make `dots` faster. */
 static int64_t gemm_dot_rows(void) { return tn_onednn_isa() >= TN_ISA_AVX512 ? 128 : 16; }
 
-/* Of a larger B, or with so few rows that a tile of rows is all of them. With more rows, packing B in every
- * launch takes a small part of its time. */
 static bool gemm_is_folded(const tn_gemm_partition *c) {
   return c->flags & TN_GEMM_CONSTANT && c->dtype == TN_F32 && !c->transpose_a && c->m > FOLDED_ROWS &&
-         c->m <= PACKED_ROWS && c->k * c->n > STRAIGHT_ELEMENTS;
+         c->k * c->n > STRAIGHT_ELEMENTS;
 }
 
 static int32_t gemm_method(const tn_gemm_partition *c) {
@@ -68,11 +66,11 @@ static void onednn_gemm_set_tiles(tn_gemm_partition *c, int64_t tiles_m, int64_t
   c->tiles_n = divide_up(c->n, c->tile_n);
 }
 
-/* B is packed again for each tile of rows, so those are tall; A is gathered again for each tile of columns.
- */
+/* A tile of rows reads all panels of B, or packs them again, so it is tall. A is gathered again for each
+ * tile of columns. */
 static void gemm_choose_tiles(tn_gemm_partition *c, int64_t pieces) {
   int64_t columns = divide_up(c->n, TN_GEMM_WIDTH), rows = divide_up(c->m, LEAST_ROWS), tiles_m = 1;
-  if (c->method == TN_GEMM_PACKED) tiles_m = divide_up(c->m, PACKED_ROWS);
+  if (c->method == TN_GEMM_PACKED || c->method == TN_GEMM_FOLDED) tiles_m = divide_up(c->m, PACKED_ROWS);
   if (c->method == TN_GEMM_GATHERED && c->m > c->n) tiles_m = least(rows, pieces);
   int64_t tiles_n = least(columns, divide_up(pieces, tiles_m));
   onednn_gemm_set_tiles(c, most(tiles_m, least(rows, divide_up(pieces, tiles_n))), tiles_n);

@@ -3,7 +3,10 @@
 #include "backends/onednn/kernels/gemm/epilogue.h"
 #include "backends/onednn/kernels/gemm/strip.h"
 
-enum { LINE = 16 /* floats of a cache line */ };
+enum {
+  LINE = 16, /* floats of a cache line */
+  UNROLLED = 4
+};
 
 /* The square that tile `index` prefetches, or NULL. */
 static const float *tile_prefetch_square(const tn_gemm_strip *s, int64_t index, int64_t *step) {
@@ -33,29 +36,54 @@ V_INLINE void tile_prefetch_results(const tn_sgemm *g, int64_t at, const int m, 
     }
 }
 
+/* Adds the product of a column of A, whose elements are a_i apart, and a line of B. lanes: of its last
+ * vector, if it is read in part; else 0. */
+V_INLINE void tile_add_line(vf sum[][TN_GEMM_TILE_VECTORS], const float *a, int64_t a_i, const float *b,
+                            int64_t lanes, const int m, const int n) {
+  vf line[TN_GEMM_TILE_VECTORS];
+#pragma GCC unroll 3
+  for (int j = 0; j < n; j++)
+    line[j] = lanes > 0 && j == n - 1 ? v_load_part(b + j * V_LANES, lanes) : v_load(b + j * V_LANES);
+#pragma GCC unroll 8
+  for (int i = 0; i < m; i++) {
+    vf x = v_splat(a[i * a_i]);
+#pragma GCC unroll 3
+    for (int j = 0; j < n; j++) sum[i][j] += x * line[j];
+  }
+}
+
+/* The lines of a panel, with rows of A in place: their distances are constants, so that a line takes few
+ * instructions beside its sums. Returns how many lines were added, a multiple of LINE. */
+V_INLINE int64_t tile_add_panel(vf sum[][TN_GEMM_TILE_VECTORS], const float *a, int64_t a_i, const float *b,
+                                const float *next, int64_t step, int64_t k, const int m, const int n) {
+  int64_t p = 0;
+  for (; p + LINE <= k; p += LINE) {
+    if (next != NULL) tile_prefetch(next + p, step, m);
+    for (int i = 0; i < LINE; i += UNROLLED, a += UNROLLED, b += UNROLLED * TN_GEMM_TILE_COLUMNS)
+#pragma GCC unroll 4
+      for (int q = 0; q < UNROLLED; q++)
+        tile_add_line(sum, a + q, a_i, b + q * TN_GEMM_TILE_COLUMNS, 0, m, n);
+  }
+  return p;
+}
+
 /* m rows of n vectors. part: only some lanes of the last vector of B are read. */
 V_INLINE void tile_compute(const tn_sgemm *g, const tn_gemm_strip *s, int64_t index, const int m, const int n,
                            const int part) {
-  vf sum[TN_GEMM_TILE_ROWS][TN_GEMM_TILE_VECTORS], line[TN_GEMM_TILE_VECTORS];
+  vf sum[TN_GEMM_TILE_ROWS][TN_GEMM_TILE_VECTORS];
   const float *a = s->a + index * s->a_step, *b = s->b;
-  int64_t a_i = g->a_i, a_k = s->a_k, b_k = s->b_k, lanes = s->lanes, step = 0;
+  int64_t a_i = g->a_i, a_k = s->a_k, b_k = s->b_k, step = 0, p = 0;
   const float *next = tile_prefetch_square(s, index, &step);
   tile_prefetch_results(g, index * s->rows * g->c_i + s->j, m, n);
 #pragma GCC unroll 8
   for (int i = 0; i < m; i++)
 #pragma GCC unroll 3
     for (int j = 0; j < n; j++) sum[i][j] = (vf){0};
-  for (int64_t p = 0; p < s->k; p++, a += a_k, b += b_k) {
+  if (!part && a_k == 1 && b_k == TN_GEMM_TILE_COLUMNS)
+    p = tile_add_panel(sum, a, a_i, b, next, step, s->k, m, n);
+  for (a += p * a_k, b += p * b_k; p < s->k; p++, a += a_k, b += b_k) {
     if (next != NULL && p % LINE == 0) tile_prefetch(next + p, step, m);
-#pragma GCC unroll 3
-    for (int j = 0; j < n; j++)
-      line[j] = part && j == n - 1 ? v_load_part(b + j * V_LANES, lanes) : v_load(b + j * V_LANES);
-#pragma GCC unroll 8
-    for (int i = 0; i < m; i++) {
-      vf x = v_splat(a[i * a_i]);
-#pragma GCC unroll 3
-      for (int j = 0; j < n; j++) sum[i][j] += x * line[j];
-    }
+    tile_add_line(sum, a, a_i, b, part ? s->lanes : 0, m, n);
   }
   const int first = s->k0 == 0 && !g->adds, last = s->k0 + s->k == g->k;
 #pragma GCC unroll 8
