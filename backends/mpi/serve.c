@@ -134,7 +134,7 @@ static void serve_idle(tn_mpi_rank *r, int times) {
   pthread_mutex_unlock(&r->lock);
 }
 
-/* The next collective; NULL: there is none. */
+/* The next collective, or NULL. */
 static const tn_mpi_entry *serve_next(tn_mpi_rank *r, bool *closing) {
   pthread_mutex_lock(&r->lock);
   const tn_mpi_entry *entry = r->ended < r->begun ? &r->ring[r->ended % TN_MPI_RING] : NULL;

@@ -28,7 +28,7 @@ typedef struct tn_nccl_rank {
   ncclComm_t comm;              /* NULL: not begun */
   bool opened;                  /* its init has ended */
   pthread_mutex_t lock;     /* held while NCCL is called with `comm`; NCCL may wait for other ranks then */
-  _Atomic double entered_s; /* when that call began; 0: there is none */
+  _Atomic double entered_s; /* when that call began, or 0 */
   atomic_bool given_up;     /* `comm` is being ended, and nothing else may be called with it */
   pthread_mutex_t end_lock; /* of the rest; not held in calls of NCCL */
   bool destroys;            /* the end is ncclCommDestroy, not ncclCommAbort */

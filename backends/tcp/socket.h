@@ -14,7 +14,7 @@ tn_status tn_tcp_listen(tn_env *env, tn_tcp_address *address, int32_t first, int
  */
 int tn_tcp_connect(const tn_tcp_address *address);
 int tn_tcp_connect_error(int fd);
-/* A connection that has come; -1: there is none, or errno says why not. */
+/* A connection that has come. -1 without one, and on an error, which errno names. */
 int tn_tcp_accept(int listener);
 /* Ends the connection as well: a child that the application has forked keeps the descriptor, and with it a
  * connection that is only closed. */

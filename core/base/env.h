@@ -29,7 +29,7 @@ struct tn_error_record {
   tn_allocator allocator;
   tn_log_sink sink;
   const atomic_int *stop; /* becomes other than 0 when the work is to end; NULL: never */
-  const char *learnt;     /* for tn_env_learnt; tn_error_record_init does not copy it; NULL: there is none */
+  const char *learnt;     /* for tn_env_learnt, or NULL; tn_error_record_init does not copy it */
   int32_t shards;         /* for tn_env_shards; tn_error_record_init does not copy it; 0: one */
   const struct tn_part_settings *parts; /* of sources that join others (core/plugin/parts.h); NULL: none */
   int32_t parts_open;                   /* how deep tn_part_open calls itself */

@@ -21,7 +21,7 @@ typedef struct tn_data_fields {
 
 /* Memory comes from the arena. */
 tn_status tn_data_fields_start(tn_arena *arena, const tn_loader *loader, tn_data_fields *fields);
-/* Adds the first `samples` rows of a batch of this length ([model] lengths; 0: there are none). */
+/* Adds the first `samples` rows of a batch of this length, one of [model] lengths, or 0 without them. */
 void tn_data_fields_add(tn_data_fields *fields, void *const *values, int64_t samples, int64_t length);
 json_t *tn_data_fields_json(const tn_data_fields *fields);
 /* NULL: no target has classes. */

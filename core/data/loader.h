@@ -64,8 +64,8 @@ tn_status tn_loader_submit(tn_loader *loader, const tn_batch *batch);
  * before the batch was complete; it may remain submitted, with workers that still write to its memory until
  * tn_loader_start or tn_loader_destroy. For a sample that cannot be read, its error with its index. */
 tn_status tn_loader_wait(tn_loader *loader, int64_t *samples);
-/* The number of the length, of those of the options, that the batch of the last tn_loader_wait has; 0 where
- * there are none. */
+/* The number of the length, of those of the options, that the batch of the last tn_loader_wait has; 0 without
+ * lengths. */
 int32_t tn_loader_length(const tn_loader *loader);
 /* The state of the cache: samples of the source, cached samples, bytes in use. */
 typedef struct tn_loader_cache_info {

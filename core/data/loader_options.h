@@ -43,7 +43,7 @@ typedef struct tn_loader_options {
   /* A loader whose open source is read where it is that of these options and no stream; either may be
    * destroyed first, on the thread that creates both. NULL: the source is opened. */
   const struct tn_loader *like;
-  const char *learnt; /* learnt state of the training part (tn_env_learnt); NULL: there is none yet */
+  const char *learnt; /* learnt state of the training part (tn_env_learnt), or NULL before it */
   const tn_transform_use *transforms;
   int32_t n_transforms;
   bool inputs_alone; /* the source may lack targets: transforms leave out fields that it has not */

@@ -75,7 +75,7 @@ typedef struct tn_bound_program {
   bool capture_tried;     /* tn_captures_record has run */
   void **chains;          /* per group of chain_runs slots: their runs as one capture, or NULL */
   int32_t chain_runs;     /* 0: none were recorded */
-  void *constants;        /* values that are computed once; NULL: there are none */
+  void *constants;        /* values that are computed once, or NULL */
   bool constants_made;    /* they have been */
   void *folded;           /* values that kernels folded from state; NULL: there are no such kernels */
   int64_t folded_version; /* tn_executor.state_version of that state */

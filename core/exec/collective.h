@@ -56,7 +56,8 @@ tn_status tn_comm_broadcast(tn_device *device, const char *name, int32_t dtype, 
 /* ---- memory ---- */
 
 /* Memory in which collectives are fast, which the communicator of the target allocates, be it open or not.
- * *address = NULL with TN_OK: there is none. The message of a failure is in the device's env. */
+ * *address is NULL with TN_OK where the device has no such memory. The message of a failure is in the
+ * device's env. */
 tn_status tn_comm_memory(tn_device *device, int64_t bytes, void **address);
 /* false: the memory is not of the communicator. */
 bool tn_comm_memory_free(tn_device *device, void *address, int64_t bytes);

@@ -167,7 +167,7 @@ static inline int32_t tn_env_stopping(const void *handle) {
 
 /* The learnt state of the training part's source (tn_source.learnt), for open and open_files of the same
  * source: of validation data, of files that are predicted, and of the training data of a resumed run.
- * Valid during the call. NULL: there is none, so the source learns from the training part. */
+ * Valid during the call. NULL before anything is learnt, so the source learns from the training part. */
 static inline const char *tn_env_learnt(const void *handle) {
   const tn_api *api = ((const tn_env *)handle)->api;
   return api->learnt != NULL ? api->learnt(handle) : NULL;

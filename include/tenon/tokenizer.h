@@ -86,7 +86,7 @@ static inline int32_t tn_tokenizer_size(const void *handle, const tn_tokenizer *
   return ((const tn_env *)handle)->api->tokenizer_size(tokenizer);
 }
 
-/* The id of a token as the vocabulary writes it; -1: there is none. */
+/* The id of a token as the vocabulary writes it, or -1. */
 static inline int32_t tn_tokenizer_id(const void *handle, const tn_tokenizer *tokenizer, const char *token,
                                       size_t bytes) {
   return ((const tn_env *)handle)->api->tokenizer_id(tokenizer, token, bytes);

@@ -152,7 +152,7 @@ int cli_fail(const cli_args *args, const void *handle, tn_status status);
  * printed has no second object for the failure. */
 int cli_finish(const cli_args *args, const void *handle, tn_status status, const char *json);
 
-/* Members of a result; NULL, 0 and NaN: there is none, or it is null. */
+/* Members of a result; NULL, 0 and NaN for one that is missing or null. */
 const char *cli_text(const json_t *json, const char *key);
 long long cli_integer(const json_t *json, const char *key);
 double cli_number(const json_t *json, const char *key);

@@ -11,7 +11,7 @@ enum { TASK_CLASSES = 0, TASK_MASKS = 1, TASK_LABELS = 2, TASK_NUMBERS = 3 };
 
 typedef struct arrays_plan {
   const array_look *inputs[FIELDS], *targets[FIELDS]; /* of training */
-  const array_look *valid[2 * FIELDS];                /* inputs, then targets; NULL: there is none */
+  const array_look *valid[2 * FIELDS];                /* inputs, then targets, or NULL */
   char names[2 * FIELDS][ARRAYS_NAME];                /* of the fields */
   int n_inputs, n_targets, task;
   bool has_valid;

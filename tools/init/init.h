@@ -56,7 +56,7 @@ void init_write_transformer(const init_file *file, const text_survey *found, con
 
 typedef struct tokens_survey {
   long long tokens, classes;
-  char name[256], valid[512]; /* files; valid "": there is none */
+  char name[256], valid[512]; /* files; valid may be "" */
 } tokens_survey;
 
 /* Whether a file has tokens, by its header or its ending. */
@@ -84,7 +84,7 @@ typedef struct sounds_survey {
   long long classes, count;
   sounds_form form;
   bool parts;     /* the folder has train/ */
-  char valid[16]; /* the folder for validation; "": there is none */
+  char valid[16]; /* the folder for validation, or "" */
 } sounds_survey;
 
 /* Whether a folder has folders of sounds. */

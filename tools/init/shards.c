@@ -31,7 +31,7 @@ bool init_is_shards(const char *path, bool folder) {
 /* ---- members ---- */
 
 typedef struct shards_member {
-  char ending[16]; /* in small letters, without the dot; "": there is none */
+  char ending[16]; /* in small letters, without the dot, or "" */
   long long bytes;
 } shards_member;
 

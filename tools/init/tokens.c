@@ -14,7 +14,7 @@ enum { TOKENS_HEADER = 1024 };
 /* Sizes of vocabularies that files of tokens have: bytes, GPT-2, GPT-4, Llama 3. */
 static const long long tokens_vocabularies[] = {256, 50257, 100277, 128256};
 
-/* A header of llm.c gives the size of a token. 0: there is none. */
+/* A header of llm.c gives the size of a token. 0 without a header. */
 static int tokens_header(const unsigned char *bytes, size_t n) {
   uint32_t magic;
   if (n < TOKENS_HEADER) return 0;

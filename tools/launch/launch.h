@@ -13,7 +13,7 @@ enum { LAUNCH_HOSTS = 256, LAUNCH_MOST = 4096, LAUNCH_LINE = 4096, LAUNCH_VARIAB
 
 /* Lines that a process, or ssh, prints. */
 typedef struct launch_lines {
-  int fd;      /* its read end, which does not block; -1: it is closed, or there is none */
+  int fd;      /* its read end, which does not block; -1: closed */
   int pending; /* bytes of `line` */
   char line[LAUNCH_LINE];
 } launch_lines;
@@ -92,7 +92,7 @@ typedef struct launch_start {
   const char *const *argv, *const *variables; /* ended by NULL */
   int number, local;       /* TENON_PROCESS and TENON_LOCAL_PROCESS; number -1: it has no such variables */
   int in, out, err;        /* its stdin, stdout and stderr; -1: no input, and those of this process */
-  const sigset_t *signals; /* those that have handlers here, and none there; NULL: there are none */
+  const sigset_t *signals; /* those that have handlers here, and none there, or NULL */
 } launch_start;
 /* Starts it, in a process group of its own; SIGTERM ends it where this process ends. Returns -1 with errno.
  */

@@ -15,7 +15,7 @@ static bool rungs_is_coming(const sweep *s, int configuration, int rung) {
   return false;
 }
 
-/* The mean score at a rung of the runs that have reached it; NaN: there is none. */
+/* The mean score at a rung of the runs that have reached it, or NaN. */
 static double rungs_score(const sweep *s, int configuration, int rung) {
   const sweep_run *runs = &s->runs[configuration * s->repeats];
   double sum = 0;

@@ -25,7 +25,7 @@ _Static_assert(sizeof(reduce_joined_args) <= 4096, "CUDA's limit of arguments");
 typedef struct joined_kernel {
   tn_cuda_reduction reduction; /* first: tn_cuda_reduction_release */
   int32_t n_in, in[REDUCE_OPERANDS], out[REDUCE_RESULTS];
-  tn_cuda_prologue front;  /* no words: there is none */
+  tn_cuda_prologue front;  /* without words, if there is no prologue */
   tn_cuda_epilogue behind; /* likewise */
 } joined_kernel;
 

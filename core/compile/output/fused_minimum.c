@@ -143,7 +143,7 @@ static tn_status fused_add_launch(fused_count *f, const tn_gnode *node) {
 }
 
 /* The operand in whose launch a pointwise op can be computed: the one that becomes known last, where this op
- * alone reads it; 0: there is none. */
+ * alone reads it, or 0. */
 static tn_val fused_open_operand(const fused_count *f, const tn_gnode *node) {
   uint32_t class = node->op->op_class;
   bool pointwise =

@@ -111,7 +111,7 @@ static void listener_forget(listener *l, int32_t process) {
   l->missing++;
 }
 
-/* The reason against a process of this job; "": there is none. */
+/* The reason against a process of this job, or "". */
 static void guest_judge(const listener *l, const tn_hello *h, char *reason, size_t size) {
   reason[0] = '\0';
   if (strcmp(h->version, l->own.version) != 0)

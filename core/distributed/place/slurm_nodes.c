@@ -28,7 +28,7 @@ bool tn_slurm_first_node(const char *list, char *name, size_t size) {
   return n > 0;
 }
 
-/* The number at *text, moved behind it; -1: there is none. */
+/* The number at *text, moved behind it, or -1. */
 static long slurm_number(const char **text) {
   char *end = NULL;
   if (**text < '0' || **text > '9') return -1;

@@ -47,7 +47,7 @@ struct tn_rank_set {
   tn_error_record record;
   tn_rank_member *members;
   int32_t n;     /* of this process */
-  tn_link *link; /* to the other processes; NULL: there are none */
+  tn_link *link; /* to the other processes, or NULL */
   int32_t first; /* rank of the first member */
   int32_t count; /* ranks of all processes */
   void *shared;  /* what the first member got from the other processes */

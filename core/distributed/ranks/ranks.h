@@ -12,8 +12,8 @@
 
 typedef struct tn_rank_set tn_rank_set;
 
-/* n ranks of this process. `link` goes to the other processes, and is kept by the caller until after
- * tn_ranks_destroy; NULL: there are none. */
+/* n ranks of this process. `link` goes to the other processes, or is NULL; the caller keeps it until after
+ * tn_ranks_destroy. */
 tn_status tn_ranks_create(tn_env *env, int32_t n, tn_link *link, tn_rank_set **ranks);
 void tn_ranks_destroy(tn_rank_set *ranks);
 /* Of all processes. */

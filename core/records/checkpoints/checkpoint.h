@@ -12,7 +12,7 @@ typedef struct tn_progress {
   double seconds;             /* spent by earlier processes */
   int64_t epoch_samples;      /* of the updates of the epoch so far, with padding; -1: unknown */
   double schedule[TN_SCHEDULE_STATE]; /* the state of the schedule */
-  double score;        /* the judged metric of the epoch that has ended here; NaN: there is none */
+  double score;                       /* the judged metric of the epoch that has ended here, or NaN */
   bool ended;          /* the end of the epoch (validation, best checkpoint) is done for this step */
   tn_metric_sums sums; /* of the epoch so far: counts and sums only; borrowed */
 } tn_progress;

@@ -96,7 +96,7 @@ static tn_status sweep_add_scores(const void *handle, const char *path, const ch
   return status;
 }
 
-/* The best score; NaN: there is none. */
+/* The best score, or NaN. */
 static double sweep_best(const json_t *run, bool smaller) {
   const json_t *scores = json_object_get(run, "scores");
   double best = NAN;
@@ -162,7 +162,7 @@ static double sweep_mean(const sweep_row *row) {
   return row->scored > 0 ? row->shift + row->sum / (double)row->scored : (double)NAN;
 }
 
-/* Of the sample; of one run there is none. */
+/* The standard deviation of the sample; NaN for one run. */
 static double sweep_deviation(const sweep_row *row) {
   double n = (double)row->scored;
   return n > 1 ? sqrt(fmax(0, (row->squares - row->sum * row->sum / n) / (n - 1))) : (double)NAN;

@@ -10,7 +10,7 @@ enum { TN_CONFIG_LIMIT = 64 * 1024 * 1024, TN_CONFIG_TRIES = 100000 };
 typedef struct run_config_file {
   const char *name;
   tn_text now;
-  char *path, *then; /* then: NULL: there is none */
+  char *path, *then; /* then: may be NULL */
   size_t n;
 } run_config_file;
 

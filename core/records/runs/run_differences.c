@@ -137,7 +137,7 @@ static tn_status differences_refuse(tn_comparison *c, const char *key, const cha
       *then ? then : "(empty)", key, c->folder);
 }
 
-/* The last epoch in which a group is frozen; 0: it is trained, or there is none. */
+/* The last epoch in which a group is frozen; 0 without one. */
 static int64_t differences_until(const tn_ini *ini, const char *section) {
   const char *freeze = differences_value(ini, section, "freeze");
   int64_t until = 0;

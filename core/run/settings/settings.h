@@ -339,11 +339,11 @@ tn_status tn_settings_check_sections(tn_env *env, tn_registry *registry, tn_ini 
 const char *tn_settings_where(tn_ini *ini, const char *section, const char *key);
 
 /* The schedule of an option of the optimizer for a group, "" for the default group: that of
- * [schedule.OPTION.GROUP], else of [schedule.OPTION], else, of lr, [schedule]. NULL: there is none. */
+ * [schedule.OPTION.GROUP], else of [schedule.OPTION], else, of lr, [schedule]; or NULL. */
 const tn_schedule_setting *tn_settings_schedule(const tn_settings *settings, const char *option,
                                                 const char *group);
 
-/* The first schedule of a target; NULL: there is none. */
+/* The first schedule of a target, or NULL. */
 const tn_schedule_setting *tn_settings_schedule_of(const tn_settings *settings, tn_schedule_target target);
 
 /* Loads the plugins of [plugins] load. The key holds absolute paths afterwards. */
@@ -353,7 +353,7 @@ tn_status tn_settings_load_plugins(tn_env *env, tn_registry *registry, tn_ini *i
 bool tn_settings_frozen_until(const char *freeze, int64_t *until);
 /* The phase of an epoch, counted from 1; and the last epoch of a phase. */
 int32_t tn_settings_phase(const tn_settings *settings, int64_t epoch);
-/* The longest of [model] lengths; 0: there are none. */
+/* The longest of [model] lengths, or 0. */
 static inline int64_t tn_settings_longest(const tn_settings *settings) {
   return settings->n_lengths > 0 ? settings->lengths[settings->n_lengths - 1] : 0;
 }

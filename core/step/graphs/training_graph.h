@@ -66,7 +66,7 @@ typedef struct tn_training_graph {
   tn_env *env;
   tn_arena *arena; /* of the members below, and of tn_update_info */
   const tn_settings *settings;
-  const tn_bucket_cuts *cuts; /* NULL: of the size of the settings, or there are none */
+  const tn_bucket_cuts *cuts; /* NULL: of the size of the settings */
   int64_t epoch; /* the first one for which the step is made: it decides which parameters are frozen */
   bool host;     /* parameters and optimizer state are in memory of the host and updated there */
   uint64_t seed;

@@ -18,7 +18,7 @@ typedef struct tn_profiled {
   tn_run *run;
   const tn_program_set *set;
   tn_executor *executor; /* NULL: a loader alone */
-  tn_loader *loader;     /* NULL: there is none */
+  tn_loader *loader;     /* or NULL */
   int32_t workers;       /* threads of the loader */
 } tn_profiled;
 

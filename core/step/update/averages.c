@@ -120,7 +120,7 @@ tn_status tn_updater_average_statistics(tn_updater *u) {
 
 /* ---- in programs without an update ---- */
 
-/* The path at which a graph reads the average of a state, or of its low-precision copy; NULL: there is none.
+/* The path at which a graph reads the average of a state, or of its low-precision copy, or NULL.
  */
 static tn_status averages_path(const tn_state_map *map, tn_arena *arena, const tn_state_attributes *a,
                                const char **path) {

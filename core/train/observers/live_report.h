@@ -17,7 +17,7 @@ typedef struct tn_live_report {
   pthread_t thread;
   bool began; /* the thread was started, and is to be joined */
   atomic_bool writing;
-  double ended_s, took_s; /* of the last page; 0: there is none yet */
+  double ended_s, took_s; /* of the last page, or 0 before it */
   bool failed;
 } tn_live_report;
 

@@ -25,6 +25,6 @@ typedef struct tn_step_times {
   int64_t *named;            /* rank 0: the step at which a rank was named last; 0: never */
 } tn_step_times;
 
-/* The slowest rank, if its time is at least `factor` times the median's; -1: there is none, or a time is
- * unknown. Of an even number of ranks the median is the lower of the two. */
+/* The slowest rank, if its time is at least `factor` times the median's, else -1; also where a time
+ * is unknown. Of an even number of ranks the median is the lower of the two. */
 int32_t tn_straggler_find(const tn_own_time *all, int32_t n, double factor, double *median_s);

@@ -9,7 +9,7 @@ enum { ELEMENT_BLOCK = 256 };
 typedef struct element_type {
   const char *name;
   array_element element;
-  int32_t dtype; /* the same in memory; TN_ANY: there is none */
+  int32_t dtype; /* the same in memory, or TN_ANY */
 } element_type;
 
 static const element_type element_types[] = {

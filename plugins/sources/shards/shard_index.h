@@ -10,7 +10,7 @@ enum { SHARD_LACKS = -1, SHARD_TWICE = -2 };
 
 /* The bytes of a field. */
 typedef struct shard_member {
-  int64_t at;    /* in its file; SHARD_LACKS: there is none, SHARD_TWICE: there are several */
+  int64_t at;    /* in its file; SHARD_LACKS, or SHARD_TWICE if there are several */
   uint64_t size; /* bytes */
 } shard_member;
 

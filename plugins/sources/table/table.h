@@ -51,7 +51,8 @@ void table_vocabulary_free(const tn_env *env, table_vocabulary *v);
 /* ---- numbers.c: numbers and times as text ---- */
 
 /* Parses a decimal number at `at`, which ends with a byte that belongs to no number, such as NUL. Returns its
- * end; NULL: there is none, or it takes the exact conversion of table_to_number. Correctly rounded. */
+ * end, or NULL for text that is no number or takes the exact conversion of table_to_number. Correctly
+ * rounded. */
 const char *table_number_fast(const char *at, double *value);
 /* Whether all of the text is a finite number. Blanks around it are skipped. */
 bool table_to_number(const char *text, size_t n, double *value);
@@ -107,7 +108,7 @@ typedef struct table_field {
   double *fill, *mean, *deviation; /* [n], or NULL */
   table_vocabulary words;          /* the classes */
   const char **class_names;        /* with those for other and missing words */
-  int32_t other, absent;           /* the classes of unknown and missing words; -1: there are none */
+  int32_t other, absent;           /* the classes of unknown and missing words, or -1 */
   tn_tokenizer *tokenizer;         /* NULL: the field has no tokens */
   /* the rows as they are given */
   float *values;    /* [rows, width] of numbers: filled and standardized */

@@ -34,7 +34,7 @@ static int mosaic_is_picture(const tn_type *row, const tn_type *first) {
          row->dims[row->rank - 1] == first->dims[first->rank - 1];
 }
 
-/* The field of boxes; -1: there is none. */
+/* The field of boxes, or -1. */
 static int32_t mosaic_find_boxes(int32_t n, const tn_type *in) {
   for (int32_t k = 1; k < n; k++) {
     tn_type row = mosaic_row(&in[k]);

@@ -51,7 +51,7 @@ static tn_status random_iou_crop_infer(tn_env *env, const void *opts, int32_t n,
   return TN_OK;
 }
 
-/* The greatest overlap with a box whose centre lies in the part; -1: there is none. */
+/* The greatest overlap with a box whose centre lies in the part, or -1. */
 static double iou_most(window w, const float *boxes, int64_t n) {
   double most = -1;
   for (int64_t i = 0; i < n; i++, boxes += 4) {

@@ -5,7 +5,7 @@
 #include "configs.h"
 #include "program.h"
 
-/* The only folder below `parent` whose name begins with a digit or a letter; "": there is none. */
+/* The only folder below `parent` whose name begins with a digit or a letter, or "". */
 static const char *only_folder(const char *parent) {
   static char path[1024];
   struct dirent *entry;

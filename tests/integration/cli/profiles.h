@@ -56,7 +56,7 @@ static void profile_check_sums(const json_t *p, int steps, int batch) {
 
 /* ---- traces ---- */
 
-/* The row of a name; -1: there is none. */
+/* The row of a name, or -1. */
 static int trace_row(const json_t *trace, const char *name) {
   const json_t *events = program_member(trace, "traceEvents");
   for (size_t i = 0; i < json_array_size(events); i++) {

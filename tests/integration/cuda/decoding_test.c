@@ -85,7 +85,7 @@ static void no_token_copies_a_cache(void **state) {
   assert_in_range(double_calls("kernel"), kernels + 1, kernels + 10 * 12);
 }
 
-/* The op of the kernel that is launched as number n; "": there is none. */
+/* The op of the kernel that is launched as number n, or "". */
 static const char *op_of_kernel(int n) {
   static char op[64];
   char failure[32];

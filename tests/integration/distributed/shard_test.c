@@ -232,7 +232,7 @@ static void planned_memory_is_measured(void **state) {
     }
 }
 
-/* The position of an op of a layer among the launches of a step; -1: there is none. */
+/* The position of an op of a layer among the launches of a step, or -1. */
 static int launch_of(const json_t *planned, const char *name, const char *op) {
   size_t i;
   const json_t *one;

@@ -42,5 +42,5 @@ void group_kill(group *g);
 /* The text that the processes and the launcher have printed from byte `from` on. The caller frees it. */
 char *group_words(const group *g, size_t from);
 size_t group_words_bytes(const group *g);
-/* Bytes of a file of the run; 0: there is none. */
+/* Bytes of a file of the run, or 0. */
 size_t group_file_bytes(const group *g, const char *file);

@@ -21,7 +21,7 @@ typedef struct numbers {
   double hang_s;
   const atomic_int *hang_from;
   int32_t odd_class;     /* class_of gives a class that the description does not have */
-  const double *weights; /* of the samples; NULL: there are none */
+  const double *weights; /* of the samples, or NULL */
   int32_t *opens;        /* how often it was opened, and how often closed; NULL: not counted */
   atomic_int *reads;     /* counts the reads of each index; NULL: they are not counted */
 } numbers;
