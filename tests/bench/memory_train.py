@@ -32,7 +32,7 @@ def gpt2(batch, tokens):
 CASES = {
     ("resnet50", "full"): lambda device: resnet50(64, 224),
     ("gpt2", "full"): lambda device: gpt2(8, 1024),
-    ("resnet50", "small"): lambda device: resnet50(16, 224) if device == "sim" else resnet50(16, 64),
+    ("resnet50", "small"): lambda device: resnet50(16, 224) if device == "sim" else resnet50(16, 96),
     ("gpt2", "small"): lambda device: gpt2(1, 128) if device == "sim" else gpt2(1, 16),
 }
 

@@ -42,6 +42,9 @@ typedef struct tn_case_input {
 
 enum { TN_CASE_INPUTS = 32, TN_CASE_INNER = 8, TN_CASE_RESULTS = 8 };
 
+/* The random streams of a draw: of its shapes and options, and of the values of its operands. */
+enum { TN_DRAW_SHAPES = 1, TN_DRAW_VALUES = 2 };
+
 typedef struct tn_draw {
   tn_graph *graph;
   tn_build *b;

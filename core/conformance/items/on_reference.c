@@ -4,8 +4,6 @@
 
 #include "core/conformance/items/items.h"
 
-enum { STREAM_SHAPES = 1, STREAM_VALUES = 2 };
-
 static tn_status item_run_outputs(tn_item_run *run, tn_val first) {
   tn_val results[TN_REFERENCE_RESULTS];
   int32_t n = tn_draw_results(&run->d, first, results);
@@ -18,7 +16,7 @@ static tn_status item_run_outputs(tn_item_run *run, tn_val first) {
 }
 
 static void item_run_fill(tn_item_run *run, int64_t draw) {
-  tn_rng rng = tn_rng_at((uint64_t)draw, STREAM_VALUES);
+  tn_rng rng = tn_rng_at((uint64_t)draw, TN_DRAW_VALUES);
   for (int32_t i = 0; i < run->d.n_inputs; i++) {
     double *v = tn_reference_input(run->reference, run->d.inputs[i].name);
     if (v != NULL) tn_draw_values(&rng, &run->d.inputs[i], v);
@@ -26,7 +24,7 @@ static void item_run_fill(tn_item_run *run, int64_t draw) {
 }
 
 tn_status tn_item_run_draw(const tn_trial_site *site, const tn_item_case *c, int64_t draw, tn_item_run *run) {
-  *run = (tn_item_run){.d = {.rng = tn_rng_at((uint64_t)draw, STREAM_SHAPES),
+  *run = (tn_item_run){.d = {.rng = tn_rng_at((uint64_t)draw, TN_DRAW_SHAPES),
                              .dtype = TN_F32,
                              .settings = site->settings,
                              .draw = draw}};

@@ -7,7 +7,7 @@
 #include "core/graph/rewrite/widen.h"
 #include "tenon/random.h"
 
-enum { STREAM_ROUNDING = 3 }; /* beside those of a trial (trial.c) */
+enum { STREAM_ROUNDING = 3 }; /* beside those of a draw (cases.h) */
 
 struct tn_reference {
   tn_graph *graph; /* primitives only */

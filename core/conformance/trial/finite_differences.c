@@ -10,7 +10,7 @@
 #include "core/conformance/reference/reference.h"
 #include "core/graph/input_state.h"
 
-enum { PROBES = 12, STREAM_SHAPES = 1, STREAM_VALUES = 2 };
+enum { PROBES = 12 };
 static const double STEP = 1e-5, TOLERANCE = 2e-6;
 /* The distance of operands from the bounds of their domain, so that x + h is inside, too. */
 static const double MARGIN = 1e-2;
@@ -79,7 +79,7 @@ static tn_status add_difference_gradients(difference_trial *p, tn_val first) {
 
 static tn_status make_difference_graph(difference_trial *p) {
   const tn_trial *t = p->trial;
-  p->d = (tn_draw){.rng = tn_rng_at((uint64_t)t->draw, STREAM_SHAPES),
+  p->d = (tn_draw){.rng = tn_rng_at((uint64_t)t->draw, TN_DRAW_SHAPES),
                    .dtype = t->dtype,
                    .draw = t->draw,
                    .exact = true,
@@ -96,7 +96,7 @@ static tn_status make_difference_graph(difference_trial *p) {
 /* ---- values ---- */
 
 static void fill_difference_inputs(difference_trial *p) {
-  tn_rng rng = tn_rng_at((uint64_t)p->trial->draw, STREAM_VALUES);
+  tn_rng rng = tn_rng_at((uint64_t)p->trial->draw, TN_DRAW_VALUES);
   for (int32_t i = 0; i < p->d.n_inputs; i++) {
     double *v = tn_reference_input(p->reference, p->d.inputs[i].name);
     p->d.inputs[i].margin = MARGIN;

@@ -11,7 +11,7 @@
 
 /* The inputs of the reference in a variant of a hull. */
 static tn_status fill_variant(trial_run *s, int32_t variant) {
-  tn_rng rng = tn_rng_at((uint64_t)s->trial->draw, STREAM_VALUES);
+  tn_rng rng = tn_rng_at((uint64_t)s->trial->draw, TN_DRAW_VALUES);
   for (int32_t i = 0; i < s->d.n_inputs; i++) {
     const tn_case_input *input = &s->d.inputs[i];
     size_t count = (size_t)tn_type_count(&input->type);

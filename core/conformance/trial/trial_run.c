@@ -75,7 +75,7 @@ int32_t trial_style(const tn_trial *t) {
 tn_status trial_make_graph(trial_run *s) {
   const tn_trial_site *site = s->site;
   const tn_trial *t = s->trial;
-  s->d = (tn_draw){.rng = tn_rng_at((uint64_t)t->draw, STREAM_SHAPES),
+  s->d = (tn_draw){.rng = tn_rng_at((uint64_t)t->draw, TN_DRAW_SHAPES),
                    .dtype = t->dtype,
                    .draw = t->draw,
                    .style = trial_style(t),
@@ -124,7 +124,7 @@ static tn_status fill_trial_input(trial_run *s, const tn_case_input *input, tn_r
 
 tn_status trial_fill_inputs(trial_run *s) {
   const tn_program *program = tn_on_device_program(s->device);
-  tn_rng rng = tn_rng_at((uint64_t)s->trial->draw, STREAM_VALUES);
+  tn_rng rng = tn_rng_at((uint64_t)s->trial->draw, TN_DRAW_VALUES);
   for (int32_t i = 0; i < s->d.n_inputs; i++) {
     tn_case_input input = s->d.inputs[i];
     /* The rounding of a mean far from 0 is an error of x - mean in gradients. */

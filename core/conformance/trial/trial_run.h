@@ -5,9 +5,6 @@
 #include "core/conformance/trial/on_device.h"
 #include "core/conformance/trial/trial.h"
 
-/* The random streams of a trial. */
-enum { STREAM_SHAPES = 1, STREAM_VALUES = 2 };
-
 typedef struct trial_run {
   const tn_trial_site *site;
   const tn_trial *trial;

@@ -52,17 +52,18 @@ V_INLINE void tile_add_line(vf sum[][TN_GEMM_TILE_VECTORS], const float *a, int6
   }
 }
 
-/* The lines of a panel, with rows of A in place: their distances are constants, so that a line takes few
- * instructions beside its sums. Returns how many lines were added, a multiple of LINE. */
-V_INLINE int64_t tile_add_panel(vf sum[][TN_GEMM_TILE_VECTORS], const float *a, int64_t a_i, const float *b,
-                                const float *next, int64_t step, int64_t k, const int m, const int n) {
+/* The lines of a panel. The distances from line to line are constants where it is inlined, so that a line
+ * takes few instructions beside its sums. Returns how many lines were added, a multiple of LINE. */
+V_INLINE int64_t tile_add_panel(vf sum[][TN_GEMM_TILE_VECTORS], const float *a, int64_t a_i,
+                                const int64_t a_k, const float *b, const float *next, int64_t step, int64_t k,
+                                const int m, const int n) {
   int64_t p = 0;
   for (; p + LINE <= k; p += LINE) {
     if (next != NULL) tile_prefetch(next + p, step, m);
-    for (int i = 0; i < LINE; i += UNROLLED, a += UNROLLED, b += UNROLLED * TN_GEMM_TILE_COLUMNS)
+    for (int i = 0; i < LINE; i += UNROLLED, a += UNROLLED * a_k, b += UNROLLED * TN_GEMM_TILE_COLUMNS)
 #pragma GCC unroll 4
       for (int q = 0; q < UNROLLED; q++)
-        tile_add_line(sum, a + q, a_i, b + q * TN_GEMM_TILE_COLUMNS, 0, m, n);
+        tile_add_line(sum, a + q * a_k, a_i, b + q * TN_GEMM_TILE_COLUMNS, 0, m, n);
   }
   return p;
 }
@@ -79,8 +80,12 @@ V_INLINE void tile_compute(const tn_sgemm *g, const tn_gemm_strip *s, int64_t in
   for (int i = 0; i < m; i++)
 #pragma GCC unroll 3
     for (int j = 0; j < n; j++) sum[i][j] = (vf){0};
-  if (!part && a_k == 1 && b_k == TN_GEMM_TILE_COLUMNS)
-    p = tile_add_panel(sum, a, a_i, b, next, step, s->k, m, n);
+  if (!part && b_k == TN_GEMM_TILE_COLUMNS) {
+    if (a_k == 1) /* rows in place */
+      p = tile_add_panel(sum, a, a_i, 1, b, next, step, s->k, m, n);
+    else if (a_i == 1 && a_k == TN_GEMM_TILE_ROWS) /* rows that were gathered */
+      p = tile_add_panel(sum, a, 1, TN_GEMM_TILE_ROWS, b, next, step, s->k, m, n);
+  }
   for (a += p * a_k, b += p * b_k; p < s->k; p++, a += a_k, b += b_k) {
     if (next != NULL && p % LINE == 0) tile_prefetch(next + p, step, m);
     tile_add_line(sum, a, a_i, b, part ? s->lanes : 0, m, n);
