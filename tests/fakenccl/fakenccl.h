@@ -259,7 +259,8 @@ bool fakenccl_async_may_abort(const fakenccl_comm *comm);
 /* Completes it, as all calls do but ncclCommGetAsyncError; reports that its thread has ended. Without the
  * lock. */
 ncclResult_t fakenccl_async_complete(fakenccl_comm *comm);
-/* Goes on with a call on a thread; false if there is none. body calls fakenccl_async_end last. */
+/* Goes on with a call on a thread of its own. False: no thread could be started. body calls
+ * fakenccl_async_end last. */
 bool fakenccl_async_work(fakenccl_comm *comm, void *(*body)(void *arg), void *arg);
 /* Of the worker: rests; false: the communicator is aborted. */
 bool fakenccl_async_rest(const fakenccl_comm *comm, double s);

@@ -26,7 +26,7 @@ fakenccl_item *fakenccl_item_add(fakenccl_comm *comm, const fakenccl_item *item)
   return items_add(&comm->items, &comm->lock, item);
 }
 
-/* Frees an item of a kind, by its handle, address or number; false if there is none. */
+/* Frees an item of a kind, by its handle, address or number. False: the list has no such item. */
 static bool items_remove(fakenccl_item **list, pthread_mutex_t *lock, int kind, const void *handle,
                          int number) {
   pthread_mutex_lock(lock);

@@ -62,7 +62,7 @@ void tn_link_fail(tn_link *link, const tn_wire_failure *failure);
 /* After a failure: sends at most TN_FRAME_MOST bytes to process 0; process 0 sends them to all. */
 void tn_link_report(tn_link *link, const void *bytes, uint32_t n);
 /* Waits for the report of a process, of 0 on another one, until its connection ends or the clock is at
- * until_s. The caller releases *bytes. False if there is none. */
+ * until_s. The caller releases *bytes. False: no report came, or memory is missing. */
 bool tn_link_receive_report(tn_link *link, const void *handle, int32_t process, double until_s, char **bytes,
                             uint32_t *n);
 /* Until then an exchange that waits ends the run with TN_ESTOPPED where this process was asked to stop

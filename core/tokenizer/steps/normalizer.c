@@ -130,8 +130,7 @@ static tn_status normalizer_bert(tn_encoder *e, const tn_step *step, const char 
   return scratch->failed ? TN_ENOMEM : TN_OK;
 }
 
-/* The next place of the text or pattern that a step seeks, from `at` on. *start is SIZE_MAX if there is none.
- */
+/* The next place of the text or pattern that a step seeks, from `at` on. Without one, *start is SIZE_MAX. */
 static tn_status normalizer_find(tn_encoder *e, const tn_step *step, const char *text, size_t bytes,
                                  size_t at, size_t *start, size_t *end) {
   if (step->pattern != NULL)

@@ -23,6 +23,6 @@ void tn_pattern_close(const void *handle, tn_pattern *pattern);
 tn_status tn_matcher_open(const void *handle, tn_matcher **matcher);
 void tn_matcher_close(const void *handle, tn_matcher *matcher);
 
-/* The first match that begins at `from` or behind it, in valid UTF-8. *start is SIZE_MAX if there is none. */
+/* The first match that begins at `from` or behind it, in valid UTF-8. Without a match, *start is SIZE_MAX. */
 tn_status tn_pattern_find(const void *handle, const tn_pattern *pattern, tn_matcher *matcher,
                           const char *text, size_t bytes, size_t from, size_t *start, size_t *end);

@@ -182,7 +182,7 @@ static bool observers_await_for(sem_t *semaphore, double limit_s) {
   return result == 0;
 }
 
-/* Takes a vacant entry for an event that may be dropped; false if there is none. */
+/* Takes a vacant entry for an event that may be dropped. False: all entries are taken. */
 static bool observers_find_vacant(tn_observers *observers, double run_s) {
   if (sem_trywait(&observers->vacant) == 0) return true;
   double left_s = tn_event_wait_s + tn_event_wait_share * run_s - observers->waited_s, start_s = tn_clock_s();

@@ -17,7 +17,7 @@ static const char turned[] = "[run]\nname = turned\nseed = 5\n"
                              "           tanh, flatten\n"
                              "    fc:    linear(6)\n";
 
-/* Linear layers of so many rows a sample, and one of a single row. */
+/* Linear layers over the rows of a sample, and one over their mean. */
 #define ROWS(shape)                                                                                          \
   "[run]\nname = rows\nseed = 5\n"                                                                           \
   "[model]\ninputs = image: f32[" shape "]\n"                                                                \
@@ -32,7 +32,7 @@ static const char turned[] = "[run]\nname = turned\nseed = 5\n"
   "           mean(axis=1)\n"                                                                                \
   "    fc:    linear(6)\n"
 static const char rows[] = ROWS("24, 50");
-/* 720 rows of a batch are more than a block of them, and end within a tile. */
+/* 720 rows of a batch, which are more than one block of rows. */
 static const char many_rows[] = ROWS("240, 5");
 
 static model_file file;
