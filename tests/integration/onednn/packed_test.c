@@ -32,8 +32,8 @@ static const char turned[] = "[run]\nname = turned\nseed = 5\n"
   "           mean(axis=1)\n"                                                                                \
   "    fc:    linear(6)\n"
 static const char rows[] = ROWS("24, 50");
-/* 720 rows of a batch, which are more than one block of rows. */
-static const char many_rows[] = ROWS("240, 5");
+/* 900 rows of a batch: several blocks of rows, the last of which ends within a tile of eight. */
+static const char many_rows[] = ROWS("300, 4");
 
 static model_file file;
 
