@@ -154,6 +154,7 @@ typedef struct fake_block {
   size_t bytes, whole; /* whole: rounded up to pages */
   uint64_t number;
   bool device;
+  bool shown; /* of the device: accessible at `address` */
 } fake_block;
 
 struct fake_memory *fake_memory_open(void);

@@ -1,7 +1,9 @@
 /* tests/fakecuda/driver/memory.c: allocations.
  *
  * Device memory is a file in memory, mapped twice: at the device's address, without access except
- * while the engine runs a kernel or a task, and at another one for the engine's copies. A page without access
+ * while the engine runs a kernel or a task, and at another one for the engine's copies. Allocations of more
+ * than MOST_PROTECTED bytes stay accessible after the first kernel: to change the access of all their pages
+ * around each kernel takes longer than most kernels. A page without access
  * lies before and behind each allocation; the bytes from its end to the end of its last page have a pattern,
  * which is checked when the allocation is given back. The addresses of freed memory stay without access. */
 #include <stdio.h>
@@ -12,7 +14,7 @@
 
 #include "tests/fakecuda/driver/driver.h"
 
-enum { PATTERN = 0xA5, MOST_FILLED = 256 << 20, MOST_FREED = 64 };
+enum { PATTERN = 0xA5, MOST_FILLED = 256 << 20, MOST_PROTECTED = 16 << 20, MOST_FREED = 64 };
 
 typedef struct fake_memory {
   fake_block *live, freed[MOST_FREED]; /* freed: the last ones, for messages */
@@ -72,12 +74,17 @@ static bool memory_map(fake_block *b) {
   return true;
 }
 
+static void memory_show(fake_block *b, bool accessible) {
+  if (b->shown == accessible || (!accessible && b->whole > MOST_PROTECTED)) return;
+  mprotect(b->address, b->whole, accessible ? PROT_READ | PROT_WRITE : PROT_NONE);
+  b->shown = accessible;
+}
+
 void fake_memory_show(fake_context *context, bool accessible) {
   pthread_mutex_lock(&context->lock);
   const fake_memory *m = context->memory;
   for (size_t i = 0; i < m->n; i++)
-    if (m->live[i].device)
-      mprotect(m->live[i].address, m->live[i].whole, accessible ? PROT_READ | PROT_WRITE : PROT_NONE);
+    if (m->live[i].device) memory_show(&m->live[i], accessible);
   pthread_mutex_unlock(&context->lock);
 }
 
