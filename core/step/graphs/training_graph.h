@@ -67,8 +67,9 @@ typedef struct tn_training_graph {
   tn_arena *arena; /* of the members below, and of tn_update_info */
   const tn_settings *settings;
   const tn_bucket_cuts *cuts; /* NULL: of the size of the settings */
-  int64_t epoch; /* the first one for which the step is made: it decides which parameters are frozen */
-  bool host;     /* parameters and optimizer state are in memory of the host and updated there */
+  int64_t epoch;     /* the first one for which the step is made: it decides which parameters are frozen */
+  bool host;         /* parameters and optimizer state are in memory of the host and updated there */
+  bool either_place; /* the update has the same bits with `host` and without */
   uint64_t seed;
   tn_model *model; /* built with training and measured; the passes append to its graph, or replace it */
   tn_state_map *map;

@@ -72,6 +72,7 @@ static tn_status program_graph_emit_update(tn_run *run, const tn_program_request
                          .cuts = run->cuts,
                          .epoch = tn_program_epoch(run, which),
                          .host = set->host_optimizer,
+                         .either_place = set->either_place,
                          .seed = (uint64_t)run->settings.run.seed,
                          .model = model,
                          .map = set->map,

@@ -186,6 +186,8 @@ tn_status tn_programs_compile(tn_run *run, const tn_target *target, const tn_pro
   if (request->batch[TN_PROGRAM_STEP] > 0) TN_TRY(tn_programs_check_place(run, target));
   set->host_optimizer = tn_programs_can_place(run, target) &&
                         (run->settings.optimizer.place == TN_OPTIMIZER_ON_HOST || request->host_optimizer);
+  set->either_place =
+      tn_programs_can_place(run, target) && run->settings.optimizer.place == TN_OPTIMIZER_PLACE_AUTO;
   for (int32_t i = 0; i < TN_PROGRAMS; i++) set->index[i] = -1;
   tn_status status = tn_state_map_create(&run->env, &set->map);
   if (status == TN_OK) set->map->rank = run->rank;

@@ -80,10 +80,11 @@ typedef struct tn_program_request {
 typedef struct tn_program_set {
   tn_arena arena;
   tn_state_map *map;
-  const tn_loader *loaders[2];                  /* as requested */
-  const tn_freeze *freeze;                      /* the run's */
-  bool host_optimizer;                          /* parameters and optimizer state are on the host */
-  tn_update_info update;                        /* of the only phase, or of all of [group.NAME] freeze = N */
+  const tn_loader *loaders[2]; /* as requested */
+  const tn_freeze *freeze;     /* the run's */
+  bool host_optimizer;         /* parameters and optimizer state are on the host */
+  bool either_place;     /* with [optimizer] place = auto: the updates of both places have the same bits */
+  tn_update_info update; /* of the only phase, or of all of [group.NAME] freeze = N */
   tn_update_info turns[TN_MAX_PHASES];          /* of each [phase NAME] (tn_phase_update) */
   tn_watched_parameters watched[TN_MAX_PHASES]; /* of the WATCH of each phase */
   tn_program *programs[TN_PROGRAMS];            /* NULL: not requested */

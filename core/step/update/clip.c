@@ -35,14 +35,30 @@ bool tn_updater_sees_parameters(const tn_settings *s) {
 
 /* ---- of all gradients ---- */
 
+/* Adds the sum of the squares to `all`; 0: to nothing. */
+static tn_val clip_add_squares(tn_build *b, tn_val all, tn_val flat) {
+  tn_val sum = tn_reduce_sum(b, tn_mul(b, flat, flat), 0, NULL, 0);
+  return all ? tn_add(b, all, sum) : sum;
+}
+
+/* With [optimizer] place = auto a part on the device is summed bucket by bucket, as on the host: the norm has
+ * the same bits in both places. */
+static tn_val clip_add_part(tn_updater *u, tn_val all, const tn_gradient_part *part) {
+  const tn_trained_parameter *params = u->params + part->first;
+  if (u->buckets || !u->sorted) return clip_add_squares(u->b, all, part->gradient);
+  for (int32_t i = 0, end; i < part->n; i = end) {
+    end = i + tn_updater_bucket_length(u, params + i, part->n - i);
+    int64_t stop = end < part->n ? params[end].offset : part->count;
+    tn_val bucket = tn_slice_axis(u->b, part->gradient, 0, params[i].offset, stop);
+    all = clip_add_squares(u->b, all, bucket);
+  }
+  return all;
+}
+
 /* The sum of the squares of all gradients. */
 static tn_val clip_squares(tn_updater *u) {
   tn_val all = 0;
-  for (int32_t i = 0; i < u->n_parts; i++) {
-    tn_val flat = u->parts[i].gradient;
-    tn_val sum = tn_reduce_sum(u->b, tn_mul(u->b, flat, flat), 0, NULL, 0);
-    all = i == 0 ? sum : tn_add(u->b, all, sum);
-  }
+  for (int32_t i = 0; i < u->n_parts; i++) all = clip_add_part(u, all, &u->parts[i]);
   return tn_updater_over_shards(u, all, TN_REDUCTION_SUM);
 }
 

@@ -42,6 +42,7 @@ static tn_status gradient_parts_add(tn_updater *u, tn_gradient_part part, tn_tra
     if (gradient_parts_has(u, &part, &u->params[i])) sorted[(*n)++] = u->params[i];
   part.n = *n - part.first;
   if (u->buckets) return tn_updater_divide_part(u, &part, sorted);
+  if (u->sorted) tn_updater_sort_part(&part, sorted);
   if (part.n > 0) u->parts[u->n_parts++] = part;
   return TN_OK;
 }
@@ -64,7 +65,7 @@ tn_status tn_updater_divide(tn_updater *u) {
     if (!gradient_parts_keep(u->graph, u->params[i].gradient))
       u->params[i].gradient = tn_to_dtype(u->b, u->params[i].gradient, TN_F32);
   TN_TRY(tn_build_status(u->b));
-  if (u->buckets) TN_TRY(tn_updater_find_kinds(u));
+  if (u->sorted) TN_TRY(tn_updater_find_kinds(u));
   for (int64_t until = 0; until >= 0; until = gradient_parts_next(u, until))
     for (size_t k = 0; k < 2 * sizeof part_dtypes / sizeof *part_dtypes; k++) {
       tn_gradient_part part = {.until = until, .dtype = part_dtypes[k / 2], .blocks = k % 2 != 0};

@@ -22,7 +22,6 @@ typedef struct tn_bucket {
 
 bool tn_updater_ends_bucket(const tn_updater *u, int64_t bytes, const tn_trained_parameter *next) {
   const tn_bucket_cuts *cuts = u->cuts;
-  if (u->host && u->settings->bucket == TN_BUCKET_AUTO) return bytes >= TN_HOST_BUCKET;
   if (u->settings->bucket != TN_BUCKET_AUTO) return bytes >= u->settings->bucket;
   for (int32_t i = 0; cuts != NULL && i < cuts->n; i++)
     if (tn_text_equal(cuts->first[i], next->state->path)) return true;

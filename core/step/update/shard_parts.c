@@ -46,8 +46,9 @@ tn_status tn_updater_find_kinds(tn_updater *u) {
   for (int32_t i = 0; i < u->n_params; i++) {
     tn_trained_parameter *param = &u->params[i];
     const tn_placement *placed = tn_state_map_find(u->map, param->state->path);
-    param->kind = placed != NULL ? placed->region
-                                 : param->group * 8 + shard_parts_read_dtypes(u, live, param->state->path);
+    param->kind = placed != NULL && u->buckets
+                      ? placed->region
+                      : param->group * 8 + shard_parts_read_dtypes(u, live, param->state->path);
   }
   tn_release(u->env, live);
   return TN_OK;
@@ -56,8 +57,9 @@ tn_status tn_updater_find_kinds(tn_updater *u) {
 /* ---- buckets ---- */
 
 /* Parameters of a kind keep their order. */
-static void shard_parts_sort(tn_trained_parameter *params, int32_t n) {
-  for (int32_t i = 1; i < n; i++)
+void tn_updater_sort_part(const tn_gradient_part *part, tn_trained_parameter *sorted) {
+  tn_trained_parameter *params = sorted + part->first;
+  for (int32_t i = 1; i < part->n; i++)
     for (int32_t k = i; k > 0 && params[k - 1].kind > params[k].kind; k--) {
       tn_trained_parameter later = params[k - 1];
       params[k - 1] = params[k];
@@ -65,24 +67,28 @@ static void shard_parts_sort(tn_trained_parameter *params, int32_t n) {
     }
 }
 
-/* The number of parameters from the first on that are one bucket. */
-static int32_t shard_parts_bucket(const tn_updater *u, const tn_trained_parameter *params, int32_t n) {
-  bool placed = tn_state_map_find(u->map, params[0].state->path) != NULL;
+static bool shard_parts_ends(const tn_updater *u, int64_t bytes, const tn_trained_parameter *next) {
+  bool by_size = u->graph->ranks == 1 && u->settings->bucket == TN_BUCKET_AUTO;
+  return by_size ? bytes >= TN_HOST_BUCKET : tn_updater_ends_bucket(u, bytes, next);
+}
+
+int32_t tn_updater_bucket_length(const tn_updater *u, const tn_trained_parameter *params, int32_t n) {
+  bool placed = u->buckets && tn_state_map_find(u->map, params[0].state->path) != NULL;
   int64_t bytes = 0;
   int32_t taken = 0;
   while (taken < n && params[taken].kind == params[0].kind &&
-         (placed || taken == 0 || !tn_updater_ends_bucket(u, bytes, &params[taken])))
+         (placed || taken == 0 || !shard_parts_ends(u, bytes, &params[taken])))
     bytes += (int64_t)tn_type_bytes(&params[taken++].state->type);
   return taken;
 }
 
 tn_status tn_updater_divide_part(tn_updater *u, const tn_gradient_part *part, tn_trained_parameter *sorted) {
   int32_t end = part->first + part->n;
-  shard_parts_sort(sorted + part->first, part->n);
+  tn_updater_sort_part(part, sorted);
   for (int32_t i = part->first; i < end;) {
     tn_gradient_part bucket = *part;
     bucket.first = i;
-    bucket.n = shard_parts_bucket(u, sorted + i, end - i);
+    bucket.n = tn_updater_bucket_length(u, sorted + i, end - i);
     bucket.bucket = u->n_parts;
     u->parts[u->n_parts++] = bucket;
     i += bucket.n;

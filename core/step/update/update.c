@@ -237,6 +237,7 @@ static tn_status update_emit_with(tn_training_graph *t, tn_update_info *info,
                   .scale = t->scale,
                   .watched = t->watched};
   u.buckets = u.shards > 1 || u.host;
+  u.sorted = u.buckets || (t->either_place && t->settings->optimizer.clip > 0);
   /* the update belongs to no layer, but its random streams need the seed */
   tn_build_frame frame = {.prefix = "",
                           .where = "",

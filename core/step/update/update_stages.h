@@ -71,10 +71,12 @@ typedef struct tn_updater {
   tn_gradient_part *parts;
   int32_t n_parts;
   bool row_major; /* `reduce` packs row-major gradients, because not all that reads them is elementwise */
-  tn_update_group *groups;         /* info->n_groups: those of the settings first, in their order */
-  int32_t shards;                  /* the ranks that share the update; 1: each updates all parameters */
-  bool host;                       /* tn_training_graph.host */
-  bool buckets;                    /* a part for each bucket: the optimizer is sharded, or on the host */
+  tn_update_group *groups; /* info->n_groups: those of the settings first, in their order */
+  int32_t shards;          /* the ranks that share the update; 1: each updates all parameters */
+  bool host;               /* tn_training_graph.host */
+  bool buckets;            /* a part for each bucket: the optimizer is sharded, or on the host */
+  bool sorted; /* parameters of a part are in the order of the buckets that it has, or would have on the host
+                */
   const tn_gradient_part *part;    /* the current part */
   const tn_trained_parameter *one; /* optimizers for one parameter at a time: the current parameter */
   struct tn_block_loop *loop;      /* of the current part's blocks; NULL: none */
@@ -106,10 +108,13 @@ tn_status tn_updater_sum_gradients(tn_updater *u, tn_val *sums);
 /* Decides which gradients stay in low precision, casts the others to f32, and sorts the parameters. After
  * `group`. */
 tn_status tn_updater_divide(tn_updater *u);
-/* With parts of one bucket: notes which parameters may share a bucket, before they are sorted; then divides a
- * part, whose parameters are in `sorted`, into parts of one bucket each. */
+/* With tn_updater.sorted: notes which parameters may share a bucket, before they are sorted; then sorts the
+ * parameters of a part, or divides it into parts of one bucket each. The parameters are in `sorted`. */
 tn_status tn_updater_find_kinds(tn_updater *u);
+void tn_updater_sort_part(const tn_gradient_part *part, tn_trained_parameter *sorted);
 tn_status tn_updater_divide_part(tn_updater *u, const tn_gradient_part *part, tn_trained_parameter *sorted);
+/* The number of parameters from the first of `n` on that are one bucket, or would be one on the host. */
+int32_t tn_updater_bucket_length(const tn_updater *u, const tn_trained_parameter *params, int32_t n);
 /* The sum, minimum or maximum (TN_REDUCTION_...) of an f32 scalar over the ranks that share the update. */
 tn_val tn_updater_over_shards(tn_updater *u, tn_val value, int32_t reduction);
 /* Whether a bucket that has so many bytes ends before a parameter of its part. */
