@@ -1,12 +1,19 @@
 /* tests/fakecuda/cublaslt/product.c: see product.h. Operands are copied into panels of f32, rounded as the
  * compute type says, and multiplied tile by tile. Products are summed in f32, in blocks whose length the
  * algorithm decides. */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "backends/shared/half.h"
 #include "tests/fakecuda/cublaslt/product.h"
 
-enum { TILE_ROWS = 16, TILE_COLUMNS = 4 };
+enum { TILE_ROWS = 16, TILE_COLUMNS = 6 };
+
+/* Rows that are multiplied by all columns before the next ones: so many bytes of them stay in a cache.
+ * Products of fewer multiplications than LEAST_SHARED are one thread's. */
+enum { ROW_BYTES = 1 << 19, MOST_THREADS = 16, LEAST_SHARED = 1 << 26 };
 
 typedef struct panels {
   float *rows;        /* [m / TILE_ROWS][k][TILE_ROWS], of op(A); 0 beyond m */
@@ -52,24 +59,17 @@ static void pack_lines(const fakelt_problem *problem, int operand, const char *b
   }
 }
 
-/* A vector of GCC: two registers of SSE, one of AVX2. */
-enum { LANES = 8, VECTORS = TILE_ROWS / LANES };
-typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(4)));
+/* A vector of GCC: four registers of SSE, two of AVX2, one of AVX-512. */
+typedef float lanes __attribute__((vector_size(TILE_ROWS * sizeof(float)), aligned(4)));
 
 static inline __attribute__((always_inline)) void add_block(const float *rows, const float *columns,
-                                                            int64_t length,
-                                                            lanes sum[TILE_COLUMNS][VECTORS]) {
-  for (int j = 0; j < TILE_COLUMNS; j++) {
-    for (int i = 0; i < VECTORS; i++) sum[j][i] = (lanes){0};
-  }
+                                                            int64_t length, lanes sum[TILE_COLUMNS]) {
+  for (int j = 0; j < TILE_COLUMNS; j++) sum[j] = (lanes){0};
   for (int64_t k = 0; k < length; k++) {
     const lanes *row = (const lanes *)(rows + k * TILE_ROWS);
     const float *column = columns + k * TILE_COLUMNS;
-#pragma GCC unroll 4
-    for (int j = 0; j < TILE_COLUMNS; j++) {
-#pragma GCC unroll 2
-      for (int i = 0; i < VECTORS; i++) sum[j][i] += row[i] * column[j];
-    }
+#pragma GCC unroll 6
+    for (int j = 0; j < TILE_COLUMNS; j++) sum[j] += *row * column[j];
   }
 }
 
@@ -81,11 +81,11 @@ static inline __attribute__((always_inline)) void sum_tile(const float *rows, co
   memset(total, 0, TILE_COLUMNS * TILE_ROWS * sizeof(float));
   for (int64_t start = first; start < end; start += block) {
     int64_t length = start + block < end ? block : end - start;
-    lanes sum[TILE_COLUMNS][VECTORS];
+    lanes sum[TILE_COLUMNS];
     add_block(rows + start * TILE_ROWS, columns + start * TILE_COLUMNS, length, sum);
     for (int j = 0; j < TILE_COLUMNS; j++) {
       for (int i = 0; i < TILE_ROWS; i++) {
-        float next = total[j][i] + sum[j][i / LANES][i % LANES];
+        float next = total[j][i] + sum[j][i];
         total[j][i] = half ? tn_f32_of_f16(tn_f16_of_f32(next)) : next;
       }
     }
@@ -107,27 +107,66 @@ __attribute__((target("avx2"))) static void sum_tile_avx2(const float *rows, con
                                                           bool half, float total[TILE_COLUMNS][TILE_ROWS]) {
   sum_tile(rows, columns, first, end, block, half, total);
 }
+__attribute__((target("avx512f"))) static void sum_tile_avx512(const float *rows, const float *columns,
+                                                               int64_t first, int64_t end, int64_t block,
+                                                               bool half,
+                                                               float total[TILE_COLUMNS][TILE_ROWS]) {
+  sum_tile(rows, columns, first, end, block, half, total);
+}
 static tile_function *choose_tile(void) {
+  if (__builtin_cpu_supports("avx512f")) return sum_tile_avx512;
   return __builtin_cpu_supports("avx2") ? sum_tile_avx2 : sum_tile_portable;
 }
 #else
 static tile_function *choose_tile(void) { return sum_tile_portable; }
 #endif
 
-static void sum_range(const fakelt_task *task, const panels *from, int64_t first, int64_t end, float *to) {
-  const fakelt_problem *p = &task->problem;
+/* Sums over [first, end) of k, which threads share by blocks of rows. */
+typedef struct range_work {
+  const fakelt_task *task;
+  const panels *from;
+  int64_t first, end;
+  float *to;
+  int64_t rows; /* of a block */
+  _Atomic(int64_t) next;
+} range_work;
+
+static void sum_rows(const range_work *w, int64_t top, int64_t bottom) {
+  const fakelt_problem *p = &w->task->problem;
   tile_function *sum = choose_tile();
   float total[TILE_COLUMNS][TILE_ROWS];
   for (int64_t j = 0; j < p->n; j += TILE_COLUMNS) {
-    for (int64_t i = 0; i < p->m; i += TILE_ROWS) {
-      sum(from->rows + i * p->k, from->columns + j * p->k, first, end, task->algorithm.block,
+    for (int64_t i = top; i < bottom; i += TILE_ROWS) {
+      sum(w->from->rows + i * p->k, w->from->columns + j * p->k, w->first, w->end, w->task->algorithm.block,
           p->compute == CUBLAS_COMPUTE_16F, total);
       int64_t height = p->m - i < TILE_ROWS ? p->m - i : TILE_ROWS;
       for (int64_t column = 0; column < TILE_COLUMNS && j + column < p->n; column++) {
-        memcpy(to + (j + column) * p->m + i, total[column], (size_t)height * sizeof(float));
+        memcpy(w->to + (j + column) * p->m + i, total[column], (size_t)height * sizeof(float));
       }
     }
   }
+}
+
+static void *sum_blocks(void *work) {
+  range_work *w = work;
+  int64_t m = w->task->problem.m;
+  for (int64_t top; (top = atomic_fetch_add(&w->next, w->rows)) < m;)
+    sum_rows(w, top, top + w->rows < m ? top + w->rows : m);
+  return NULL;
+}
+
+static void sum_range(const fakelt_task *task, const panels *from, int64_t first, int64_t end, float *to) {
+  const fakelt_problem *p = &task->problem;
+  range_work work = {.task = task, .from = from, .first = first, .end = end, .to = to};
+  int64_t row_bytes = p->k * (int64_t)sizeof(float), tiles = ROW_BYTES / (row_bytes * TILE_ROWS);
+  pthread_t threads[MOST_THREADS];
+  long processors = p->m * p->n * (end - first) < LEAST_SHARED ? 1 : sysconf(_SC_NPROCESSORS_ONLN);
+  int n = 0;
+  work.rows = (tiles > 0 ? tiles : 1) * TILE_ROWS;
+  while (n < processors - 1 && n < MOST_THREADS && pthread_create(&threads[n], NULL, sum_blocks, &work) == 0)
+    n++;
+  sum_blocks(&work);
+  while (n > 0) pthread_join(threads[--n], NULL);
 }
 
 /* Parts of k are summed apart. Partial sums lie in the workspace where the algorithm reduces them in a step
