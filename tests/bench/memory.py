@@ -1,6 +1,6 @@
 """memory.py TENON FOLDER [PART...]: plans of ResNet-50 (224 x 224, batch 64) and GPT-2 124M (1024 tokens, batch 8) under parts of the memory
 that they need without a limit, for the described devices in tests/devices; plans of GPT-2 1.5B for 12 GB; and
-PyTorch's checkpointing (memory_peer.py); trainings under the same parts (memory_train.py), which take hours.
+PyTorch's checkpointing (memory_peer.py); trainings under the same parts (memory_train.py), which take a minute to more than an hour each.
 Prints the tables of docs/results/memory.md. FOLDER: for temporary files. PART: limits, large, stream, peer, train; all but train without one.
 stream: predictions of a decoder of 6.7 billion parameters, whose weights are streamed."""
 import json
