@@ -97,9 +97,9 @@ static void bench_print_json(const json_t *json) {
 }
 
 /* Prints a result; one with launches gets the ceilings first. */
-static int bench_print(tn_context *context, const cli_args *args, const char *text) {
+static int bench_print(tn_context *context, tn_run *run, const cli_args *args, const char *text) {
   json_t *json = cli_load_plain(text);
-  int code = json_object_get(json, "launches") ? add_ceilings(context, json) : CLI_OK;
+  int code = json_object_get(json, "launches") ? add_ceilings(context, run, json) : CLI_OK;
   if (code == CLI_OK)
     (args->json                         ? bench_print_json
      : json_object_get(json, "workers") ? bench_print_load
@@ -130,7 +130,7 @@ static int bench_run(tn_context *context, const cli_args *args) {
   if (status != TN_OK)
     code = cli_fail(args, run, status);
   else if (json != NULL) /* one of several processes prints the result */
-    code = bench_print(context, args, json);
+    code = bench_print(context, run, args, json);
   tn_string_free(run, json);
   tn_run_close(run);
   return code;

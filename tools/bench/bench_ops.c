@@ -92,7 +92,32 @@ static json_t *bench_ops_ceilings_json(const ceilings *c) {
                    c->cached_copy * 1e-9, "cache_mib", c->cache_bytes / 1048576.0);
 }
 
-int add_ceilings(tn_context *context, json_t *result) {
+/* The lines of [backend.NAME] in a resolved configuration, cut out of `ini`; "": it has no such section. */
+static char *bench_ops_section(char *ini, const char *backend) {
+  char title[64];
+  snprintf(title, sizeof title, "\n[backend.%.*s]\n", (int)strcspn(backend, ", "), backend);
+  char *section = strstr(ini, title);
+  if (section == NULL) return ini + strlen(ini);
+  section += strlen(title);
+  char *end = strstr(section, "\n[");
+  if (end != NULL) *end = '\0';
+  return section;
+}
+
+static int bench_ops_measure(tn_context *context, tn_run *run, const json_t *result,
+                             const bool wanted[TN_DTYPES], ceilings *found) {
+  const char *backend = bench_ops_text(result, "backend");
+  int threads = (int)bench_ops_number(result, "threads");
+  char *ini = NULL;
+  tn_status status = tn_run_resolved_config(run, &ini);
+  int code = status == TN_OK
+                 ? measure_ceilings(context, backend, bench_ops_section(ini, backend), threads, wanted, found)
+                 : cli_report(run, status);
+  tn_string_free(run, ini);
+  return code;
+}
+
+int add_ceilings(tn_context *context, tn_run *run, json_t *result) {
   json_t *launches = json_object_get(result, "launches"), *launch;
   bool wanted[TN_DTYPES] = {[TN_F32] = true};
   ceilings found;
@@ -102,8 +127,7 @@ int add_ceilings(tn_context *context, json_t *result) {
     int32_t dtype = bench_ops_dtype(launch);
     if (tn_dtype_is_float(dtype)) wanted[dtype] = true;
   }
-  int code = measure_ceilings(context, bench_ops_text(result, "backend"),
-                              (int)bench_ops_number(result, "threads"), wanted, &found);
+  int code = bench_ops_measure(context, run, result, wanted, &found);
   if (code != CLI_OK) return code;
   double step_ms = bench_ops_number(result, "launched_ms") + bench_ops_number(result, "between_ms");
   json_array_foreach(launches, i, launch) {

@@ -90,15 +90,6 @@ static double ceilings_measure_copy(tn_device *device) {
 
 /* ---- all ---- */
 
-/* With as many threads as the benchmark; a backend without that option is opened with its defaults. */
-static tn_status ceilings_open_device(tn_context *context, const char *backend, int threads,
-                                      tn_device **device) {
-  char options[32];
-  snprintf(options, sizeof options, "threads = %d", threads);
-  tn_status status = tn_device_open(context, backend, 0, options, device);
-  return status == TN_EINVAL ? tn_device_open(context, backend, 0, NULL, device) : status;
-}
-
 static void ceilings_measure_host(int threads, ceilings *found) {
   found->multiply_add = peak_flops(threads);
   found->copy = peak_copy(threads);
@@ -106,12 +97,12 @@ static void ceilings_measure_host(int threads, ceilings *found) {
   found->cache_bytes = peak_cache_bytes(threads);
 }
 
-int measure_ceilings(tn_context *context, const char *backend, int threads, const bool wanted[TN_DTYPES],
-                     ceilings *found) {
+int measure_ceilings(tn_context *context, const char *backend, const char *options, int threads,
+                     const bool wanted[TN_DTYPES], ceilings *found) {
   tn_device *device = NULL;
   tn_device_info info = {.struct_size = sizeof info};
   memset(found, 0, sizeof *found);
-  tn_status status = ceilings_open_device(context, backend, threads, &device);
+  tn_status status = tn_device_open(context, backend, 0, options, &device);
   if (status == TN_OK) status = tn_device_describe(device, &info);
   if (status != TN_OK) {
     tn_device_close(device);

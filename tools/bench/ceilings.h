@@ -13,9 +13,10 @@ typedef struct ceilings {
   double cache_bytes;  /* size of these caches */
 } ceilings;
 
-/* `wanted` selects the dtypes for which the product of large square matrices is measured. */
-int measure_ceilings(tn_context *context, const char *backend, int threads, const bool wanted[TN_DTYPES],
-                     ceilings *found);
+/* `options`: of the backend, as tn_device_open takes them. `threads`: of the benchmark. `wanted` selects the
+ * dtypes for which the product of large square matrices is measured. */
+int measure_ceilings(tn_context *context, const char *backend, const char *options, int threads,
+                     const bool wanted[TN_DTYPES], ceilings *found);
 
 /* The least seconds of a launch at the ceilings: the longer of computing its FLOPs and moving its bytes. Data
  * that fit into the caches are assumed to be there. */

@@ -52,6 +52,18 @@ static void inference_has_no_gradients_and_ceilings_of_its_own_run(void **state)
   }
 }
 
+/* A device without matmul has no rate of it. */
+static void ceilings_are_those_of_the_configured_device(void **state) {
+  (void)state;
+  file_write("noise.ini", noise_ini);
+  const json_t *r = program_json(0, "bench noise.ini --ops --mode infer --steps 1 --rounds 1 "
+                                    "--set backend.use=sim --set backend.sim.threads=1 "
+                                    "--set backend.sim.lacks=matmul");
+  assert_int_equal(json_object_size(program_member(r, "ceilings.gemm_gflops")), 0);
+  r = program_json(0, "bench noise.ini --ops --mode infer --steps 1 --rounds 1 --set backend.use=sim");
+  assert_true(program_number(r, "ceilings.gemm_gflops.f32") > 0);
+}
+
 static void micro_batches_and_the_update_are_one_step(void **state) {
   (void)state;
   static const char *const names[] = {"weigh", "micro", "step"};
@@ -99,6 +111,8 @@ static void threads_must_be_a_number(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(ops_are_every_launch_of_the_plan_slowest_first, program_open,
+                                      program_close),
+      cmocka_unit_test_setup_teardown(ceilings_are_those_of_the_configured_device, program_open,
                                       program_close),
       cmocka_unit_test_setup_teardown(inference_has_no_gradients_and_ceilings_of_its_own_run, program_open,
                                       program_close),
